@@ -1,0 +1,53 @@
+# Needs python3 (3.11 or newer) and pip; everything else comes with `make setup`.
+PYTHON ?= python3
+BIN := .venv/bin
+CODE := $(wildcard src tests benchmarks)
+
+.PHONY: help setup run test check format bench soak lock clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+
+setup: .venv/.ok ## make .venv with everything pinned in requirements.lock
+
+# Where python3-venv is missing, venv works without pip, and the pip outside fills it.
+# Build isolation would fetch the build tools a second time: they are in the lock.
+.venv/.ok: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is older than 3.11: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv 2>/dev/null || { rm -rf .venv; $(PYTHON) -m venv --without-pip .venv; }
+	if $(BIN)/python -m pip --version >/dev/null 2>&1; then pip="$(BIN)/python -m pip"; \
+	  else pip="$(PYTHON) -m pip --python $(BIN)/python"; fi; \
+	$$pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock && \
+	$$pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+run: setup ## the demo, in the foreground: engines, worker, page
+	$(BIN)/truerank up --demo
+
+test: setup ## every test except the soak tests
+	$(BIN)/pytest -m "not soak" $(ARGS)
+
+soak: setup ## the tests that take minutes
+	$(BIN)/pytest -m soak $(ARGS)
+
+check: setup ## format, lint, types, import layers, docs
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	if [ -f tests/docs/check.py ]; then $(BIN)/python tests/docs/check.py; fi
+
+format: setup ## put the code in its format
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+bench: setup ## every benchmark, with its baseline
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: setup ## resolve the dependencies anew; the lock holds hashes and no addresses
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
+	  --no-header --no-annotate --quiet --upgrade -o requirements.lock
+
+clean: ## remove what make and the tools made
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist

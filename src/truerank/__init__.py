@@ -1,0 +1,1 @@
+"""Truerank: leaderboards with PostgreSQL as the truth and Valkey as a fast view of it."""

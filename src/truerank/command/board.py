@@ -1,0 +1,166 @@
+"""Make boards and custom seasons."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from truerank.command.submit import check_text
+from truerank.errors import BoardExists, BoardUnknown, InvalidInput
+from truerank.model import Board, BoardSpec, Operator, Order, TieBreak
+from truerank.steps import Query, Steps
+
+PERIODS = ("all", "day", "week", "month", "year")
+_KEY_CHARS_MAX = 100
+_LABEL_CHARS_MAX = 100
+_TIES_MAX = 4
+_DECIMALS_MAX = 18
+
+_CREATE = """
+    SELECT truerank.create_board(%s, %s, %s, %s::text[], %s, %s, %s::text[], %s::boolean[],
+                                 %s::bigint[], %s::bigint[], %s, %s, %s, %s)"""
+_CREATE_SEASON = "SELECT truerank.create_season(%s, %s, %s, %s)"
+_BOARDS = "SELECT * FROM truerank.boards(%s)"
+
+
+def create_board(spec: BoardSpec) -> Steps[bool]:
+    """Make a board; True where it is new, False where it exists with the same settings.
+
+    Raises:
+        InvalidInput: a setting is malformed; `field` names it.
+        BoardExists: the key is taken by a board with other settings. Nothing was changed.
+
+    Source: `schema/functions/create_board.sql`.
+    """
+    _check_spec(spec)
+    ties = spec.tie_breaks
+    ((made,),) = yield Query(
+        _CREATE,
+        (
+            spec.key,
+            spec.operator.value,
+            spec.order is Order.DESC,
+            list(spec.seasons),
+            spec.zone,
+            spec.decimals,
+            [tie.name for tie in ties],
+            [tie.order is Order.DESC for tie in ties],
+            [tie.min for tie in ties],
+            [tie.max for tie in ties],
+            spec.value_min,
+            spec.value_max,
+            spec.total_min,
+            spec.total_max,
+        ),
+    )
+    if made == "different":
+        raise BoardExists(f"board {spec.key!r} exists with other settings", field="board")
+    return bool(made == "created")
+
+
+def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime) -> Steps[bool]:
+    """Add a custom season, `[starts_at, ends_at)`; True where it is new.
+
+    Raises:
+        InvalidInput: the label looks like a built-in season, is taken with other bounds, or the
+            bounds are naive or in the wrong order.
+        BoardUnknown: no board has this key.
+
+    Source: `schema/functions/create_season.sql`.
+    """
+    check_text(label, "season")
+    if not 1 <= len(label) <= _LABEL_CHARS_MAX:
+        raise InvalidInput("a season's label has 1 to 100 characters", field="season")
+    if starts_at.utcoffset() is None or ends_at.utcoffset() is None or starts_at >= ends_at:
+        raise InvalidInput("a season starts before it ends, both with an offset", field="starts_at")
+    ((made,),) = yield Query(_CREATE_SEASON, (board, label, starts_at, ends_at))
+    if made == "board_unknown":
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    if made == "label_reserved":
+        raise InvalidInput(f"{label!r} looks like a built-in season", field="season")
+    if made == "different":
+        raise InvalidInput(f"season {label!r} exists with other bounds", field="season")
+    return bool(made == "created")
+
+
+def find_board(key: str) -> Steps[Board]:
+    """Read one board.
+
+    Raises:
+        BoardUnknown: no board has this key.
+
+    Source: `schema/functions/boards.sql`.
+    """
+    check_text(key, "board")
+    rows = yield Query(_BOARDS, (key,))
+    if not rows:
+        raise BoardUnknown(f"there is no board {key!r}", field="board")
+    return _board(rows[0])
+
+
+def list_boards() -> Steps[list[Board]]:
+    """Read all boards, in order of their keys."""
+    rows = yield Query(_BOARDS, (None,))
+    return [_board(row) for row in rows]
+
+
+def check_key(key: str) -> None:
+    """Refuse a board key that could not be addressed everywhere.
+
+    Raises:
+        InvalidInput: not 1 to 100 characters, or control characters, `/`, backslash, `.`, `..`.
+    """
+    check_text(key, "board")
+    if not 1 <= len(key) <= _KEY_CHARS_MAX:
+        raise InvalidInput("a board's key has 1 to 100 characters", field="board")
+    if key in {".", ".."} or any(c in "/\\" or not c.isprintable() and c != " " for c in key):
+        raise InvalidInput(
+            "a board's key has no control characters, no / and no backslash", field="board"
+        )
+
+
+def _check_spec(spec: BoardSpec) -> None:
+    check_key(spec.key)
+    unknown = [season for season in spec.seasons if season not in PERIODS]
+    if unknown or len(set(spec.seasons)) != len(spec.seasons):
+        raise InvalidInput(
+            f"seasons are different ones of {', '.join(PERIODS)}; not {unknown or spec.seasons}",
+            field="seasons",
+        )
+    if not 0 <= spec.decimals <= _DECIMALS_MAX:
+        raise InvalidInput("decimals are 0 to 18", field="decimals")
+    if len(spec.tie_breaks) > _TIES_MAX:
+        raise InvalidInput("a board has at most four tie-breaks", field="tie_breaks")
+    check_text(spec.zone, "zone")
+    for name, low, high in (
+        ("value", spec.value_min, spec.value_max),
+        ("total", spec.total_min, spec.total_max),
+        *((f"tie {tie.name}", tie.min, tie.max) for tie in spec.tie_breaks),
+    ):
+        if not -(2**63) <= low <= high < 2**63:
+            raise InvalidInput(f"the range of {name} is not within 64 bits", field=name)
+
+
+def _board(row: Sequence[Any]) -> Board:
+    (id_, key, group, operator, descending, seasons, custom, zone, decimals, names, directions,
+     lows, highs, value_min, value_max, total_min, total_max) = row  # fmt: skip
+    return Board(
+        id=id_,
+        group=group,
+        custom_seasons=custom,
+        spec=BoardSpec(
+            key=key,
+            operator=Operator(operator),
+            order=Order.DESC if descending else Order.ASC,
+            seasons=tuple(seasons),
+            zone=zone,
+            decimals=decimals,
+            tie_breaks=tuple(
+                TieBreak(name=name, order=Order.DESC if desc else Order.ASC, min=low, max=high)
+                for name, desc, low, high in zip(names, directions, lows, highs, strict=True)
+            ),
+            value_min=value_min,
+            value_max=value_max,
+            total_min=total_min,
+            total_max=total_max,
+        ),
+    )

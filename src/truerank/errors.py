@@ -1,0 +1,113 @@
+"""Every error that Truerank raises on purpose.
+
+Each has a stable, documented `code`. A duplicate event, an empty board or an unranked member
+is a value, not an error.
+"""
+
+from typing import ClassVar
+
+
+class TruerankError(Exception):
+    """Base of all errors raised on purpose; `code` is stable, `field` names the bad input."""
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = code or self.code
+        self.field = field
+
+
+class InvalidInput(TruerankError):
+    """An argument is malformed: nothing was sent to a database. Mend the argument."""
+
+    code = "invalid_input"
+
+
+class CommandError(TruerankError):
+    """A command had no effect; the caller's transaction is still usable."""
+
+    code = "command_failed"
+
+
+class EventConflict(CommandError):
+    """The event id was used before, for a different command.
+
+    Repeating the same command is no error. Here the two differ, so answering would lose one
+    of them. Nothing was written; send the command under an id of its own.
+    """
+
+    code = "event_conflict"
+
+
+class EventRefused(CommandError):
+    """The board's rules refuse the event; `reason` says which. The event id stays unused."""
+
+    code = "event_refused"
+
+
+class BoardUnknown(TruerankError):
+    """No board has this key. Create it first, or mend the spelling: keys are exact text."""
+
+    code = "board_unknown"
+
+
+class BoardExists(CommandError):
+    """A board of this key exists with other settings. Nothing was changed."""
+
+    code = "board_exists"
+
+
+class SeasonUnknown(TruerankError):
+    """The board keeps no season of this label."""
+
+    code = "season_unknown"
+
+
+class SettingsInvalid(TruerankError):
+    """A TRUERANK_* variable can't be read; the message names it and what it takes."""
+
+    code = "settings_invalid"
+
+
+class SchemaMismatch(TruerankError):
+    """The database isn't at the schema version of this release: run `truerank migrate`."""
+
+    code = "schema_mismatch"
+
+
+class MigrationEdited(TruerankError):
+    """An applied migration differs from the file of this release. Nothing was changed."""
+
+    code = "migration_edited"
+
+
+class DatabaseUnavailable(TruerankError):
+    """PostgreSQL can't be reached or ended the connection. Retry: commands are idempotent."""
+
+    code = "database_unavailable"
+
+
+class ProjectionUnavailable(TruerankError):
+    """Valkey/Redis can't be reached, or has no whole copy of the board's group just now."""
+
+    code = "projection_unavailable"
+
+
+class ProjectionUnsafe(TruerankError):
+    """The Redis server is set up so that board keys could vanish (eviction). Not started."""
+
+    code = "projection_unsafe"
+
+
+class NotVisibleYet(TruerankError):
+    """The projection did not show the awaited write within the budget. It is still committed."""
+
+    code = "not_visible_yet"
+
+
+class EngineError(TruerankError):
+    """An embedded engine could not be found, started or attached to."""
+
+    code = "engine_failed"

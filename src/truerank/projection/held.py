@@ -1,0 +1,151 @@
+"""One copy of a group as a worker holds it, and the script calls that bring it forward."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from truerank.outbox.ticks import Part, Tick
+from truerank.projection.copies import Copy, cursor_text, named_tick
+from truerank.projection.keys import GenerationKeys, GroupKeys
+from truerank.steps import ScriptCall
+
+
+@dataclass(slots=True, kw_only=True)
+class Held:
+    """A copy, and how far this worker has read for it.
+
+    `since` may be ahead of the cursor in Redis: a group without changes isn't written until the
+    next heartbeat, though its rows (none) have been read.
+    """
+
+    copy: Copy
+    cursor: str
+    pending: str
+    since: str  # snapshot that the outbox was read up to for this copy
+    since_tick: tuple[int, str]
+    live: bool
+
+    @classmethod
+    def of(cls, copy: Copy, *, live: bool) -> "Held":
+        """Start from what the copy's meta says."""
+        return cls(
+            copy=copy,
+            cursor=copy.cursor,
+            pending=copy.pending,
+            since=copy.snapshot,
+            since_tick=named_tick(copy.cursor),
+            live=live,
+        )
+
+    def ticks(self) -> list[tuple[int, str]]:
+        """Id and nonce of the ticks that must exist for a batch after `since` to mean anything.
+
+        What was read up to, what a batch cut off half-way rests on, and what covers other writes.
+        """
+        needed = {self.since_tick, named_tick(self.copy.covered)}
+        if self.pending:
+            needed.add(named_tick(self.pending))
+        return sorted(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """The tick a batch ends at, and the Redis clock read before that tick was sent."""
+
+    tick: Tick
+    reached: str
+    time_us: int | None  # None: the clock jumped, so no bound can be given
+    run_id: str | None
+
+
+def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
+    """Split what changed in a group into calls of at most `rows_max` standings."""
+    call: list[Part] = []
+    room = rows_max
+    for part in parts:
+        rows = part.rows
+        while rows:
+            call.append(Part(part.ranking, part.key_bytes, rows[:room]))
+            rows, room = rows[room:], room - len(call[-1].rows)
+            if room == 0:
+                yield call
+                call, room = [], rows_max
+    if call:
+        yield call
+
+
+def apply_calls(
+    held: Held, keys: GroupKeys, parts: Sequence[Part], stamp: Stamp, *, rows_max: int, publish: str
+) -> list[ScriptCall]:
+    """The calls that bring one batch into a copy, each requiring what the one before wrote."""
+    generation = keys.generation(held.copy.generation)
+    reached = cursor_text(stamp.tick, stamp.reached)
+    pieces = list(chunks(parts, rows_max)) or [[]]
+    pending = [held.pending, *(f"{reached}|{k}" for k in range(1, len(pieces))), ""]
+    meta = _meta(stamp, reached)
+    return [
+        ScriptCall(
+            "apply",
+            [keys.pointer, generation.meta, generation.counts, *_ranking_keys(generation, piece)],
+            [
+                held.copy.epoch,
+                held.copy.generation,
+                held.cursor,
+                pending[k],
+                pending[k + 1],
+                f"{stamp.tick.id}:{stamp.tick.nonce}",
+                keys.hints,
+                publish,
+                *(meta if k == len(pieces) - 1 else [0]),
+                *(
+                    word
+                    for part in piece
+                    for word in (part.ranking, part.board, part.key_bytes, len(part.rows))
+                    + tuple(part.rows)
+                ),
+            ],
+        )
+        for k, piece in enumerate(pieces)
+    ]
+
+
+def fill_call(
+    held: Held, keys: GroupKeys, parts: Sequence[Part], position: str, tick: Tick
+) -> ScriptCall:
+    """The call that brings one chunk of a scan into a warming copy and moves the scan."""
+    generation = keys.generation(held.copy.generation)
+    return ScriptCall(
+        "fill",
+        [generation.meta, generation.counts, *_ranking_keys(generation, parts)],
+        [
+            held.copy.epoch,
+            held.copy.scan,
+            position,
+            f"{tick.id}:{tick.nonce}",
+            tick.snapshot if position == "done" else "",
+            *(
+                word
+                for part in parts
+                for word in (part.ranking, part.key_bytes, len(part.rows), *part.rows)
+            ),
+        ],
+    )
+
+
+def _ranking_keys(generation: GenerationKeys, parts: Sequence[Part]) -> list[str]:
+    return [
+        key
+        for part in parts
+        for key in (generation.places(part.ranking), generation.shown(part.ranking))
+    ]
+
+
+def _meta(stamp: Stamp, reached: str) -> list[str | int]:
+    fields: dict[str, str | int] = {
+        "cursor": reached,
+        "snapshot": stamp.reached,
+        "tick": stamp.tick.id,
+        "through": stamp.tick.taken_at.isoformat(timespec="microseconds"),
+        "time": stamp.time_us if stamp.time_us is not None else "",
+        "run_id": stamp.run_id or "",
+    }
+    return [len(fields), *(word for pair in fields.items() for word in pair)]

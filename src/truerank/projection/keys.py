@@ -1,0 +1,53 @@
+"""The only place where a key is spelt.
+
+All keys of a group share one hash tag, so that a group is one slot of a cluster.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """The keys of one group that outlive its generations."""
+
+    prefix: str
+    group: int
+
+    @property
+    def pointer(self) -> str:
+        """String: the generation that readers read."""
+        return f"{self.prefix}:{{{self.group}}}:live"
+
+    @property
+    def hints(self) -> str:
+        """Channel: which boards changed."""
+        return f"{self.prefix}:{{{self.group}}}:hints"
+
+    def generation(self, generation: str) -> "GenerationKeys":
+        """The keys of one copy of the group."""
+        return GenerationKeys(f"{self.prefix}:{{{self.group}}}:{generation}")
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationKeys:
+    """The keys of one complete copy of a group."""
+
+    stem: str
+
+    @property
+    def meta(self) -> str:
+        """Hash: epoch, cursor, pending, snapshot, times."""
+        return f"{self.stem}:meta"
+
+    @property
+    def counts(self) -> str:
+        """Hash: ranking to `places tombstones withheld`."""
+        return f"{self.stem}:counts"
+
+    def places(self, ranking: int) -> str:
+        """Sorted set: scores all 0, members sort key and member id: the order itself."""
+        return f"{self.stem}:{ranking}:z"
+
+    def shown(self, ranking: int) -> str:
+        """Hash: member id to version (8 bytes) and sort key; a version alone is a tombstone."""
+        return f"{self.stem}:{ranking}:v"

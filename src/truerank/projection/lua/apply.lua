@@ -1,0 +1,70 @@
+--[[ apply: show the standings of one call of a batch that are newer than what is shown, then move
+the cursor, or the progress inside the batch.
+
+KEYS[1]  string  pointer of the group: a copy that isn't live gives no hints
+KEYS[2]  hash    meta of the generation
+KEYS[3]  hash    counts of its rankings
+KEYS[4+] per ranking: its places, its shown
+ARGV[1]  epoch           ARGV[2]  generation
+ARGV[3]  cursor and      ARGV[4]  pending that are required
+ARGV[5]  pending to write ('' closes the batch: then the meta fields below are written)
+ARGV[6]  the tick that covers these rows
+ARGV[7]  channel of hints
+ARGV[8]  PUBLISH or SPUBLISH
+ARGV[9]  number n of meta fields, then n names and values
+then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
+
+Returns  1 APPLIED, rows applied, damaged rankings | 2 CURSOR, cursor, pending | 3 MISSING
+         | 4 FENCED
+Repeat   any number of calls, in any order, end at the highest version.
+]]
+local meta = redis.call('HMGET', KEYS[2], 'epoch', 'cursor', 'pending')
+if not meta[1] then
+    return {3}
+end
+if meta[1] ~= ARGV[1] then
+    return {4}
+end
+if meta[2] ~= ARGV[3] or meta[3] ~= ARGV[4] then
+    return {2, meta[2], meta[3]}
+end
+
+local fields = tonumber(ARGV[9])
+local at = 10 + 2 * fields
+local key = 4
+local total = 0
+local damaged = {}
+local boards = {}
+local changed = {}
+while at <= #ARGV do
+    local ranking, board = ARGV[at], ARGV[at + 1]
+    local first = at + 4
+    local last = at + 3 + tonumber(ARGV[at + 3])
+    local applied = apply_rows(
+        KEYS[3], KEYS[key], KEYS[key + 1], ranking, tonumber(ARGV[at + 2]), first, last)
+    if not applied then
+        damaged[#damaged + 1] = ranking
+    elseif applied > 0 then
+        total = total + applied
+        if not changed[board] then
+            boards[#boards + 1] = board
+            changed[board] = {}
+        end
+        changed[board][#changed[board] + 1] = ranking
+    end
+    key = key + 2
+    at = last + 1
+end
+
+if fields > 0 then
+    redis.call('HSET', KEYS[2], unpack(ARGV, 10, 9 + 2 * fields))
+end
+redis.call('HSET', KEYS[2], 'covered', ARGV[6], 'pending', ARGV[5])
+
+if #boards > 0 and redis.call('GET', KEYS[1]) == ARGV[2] then
+    for _, board in ipairs(boards) do
+        redis.call(ARGV[8], ARGV[7],
+            board .. ' ' .. ARGV[6] .. ' ' .. ARGV[2] .. ' ' .. table.concat(changed[board], ','))
+    end
+end
+return {1, total, damaged}

@@ -1,0 +1,48 @@
+--[[ fill: bring one chunk of a scan into a warming generation.
+
+KEYS[1]  hash  meta of the generation
+KEYS[2]  hash  counts of its rankings
+KEYS[3+] per ranking: its places, its shown
+ARGV[1]  epoch
+ARGV[2]  position of the scan that is required
+ARGV[3]  position to write
+ARGV[4]  a tick taken after the chunk was read: it covers these rows
+ARGV[5]  '' or, with the last chunk, the snapshot of that tick, which the cursor must contain
+then per ranking: ranking, bytes of a sort key, number of rows, the rows
+
+Returns  1 APPLIED, rows applied, damaged rankings | 2 SCAN, position | 3 MISSING | 4 FENCED
+]]
+local meta = redis.call('HMGET', KEYS[1], 'epoch', 'scan')
+if not meta[1] then
+    return {3}
+end
+if meta[1] ~= ARGV[1] then
+    return {4}
+end
+if meta[2] ~= ARGV[2] then
+    return {2, meta[2]}
+end
+
+local at = 6
+local key = 3
+local total = 0
+local damaged = {}
+while at <= #ARGV do
+    local first = at + 3
+    local last = at + 2 + tonumber(ARGV[at + 2])
+    local applied = apply_rows(
+        KEYS[2], KEYS[key], KEYS[key + 1], ARGV[at], tonumber(ARGV[at + 1]), first, last)
+    if applied then
+        total = total + applied
+    else
+        damaged[#damaged + 1] = ARGV[at]
+    end
+    key = key + 2
+    at = last + 1
+end
+redis.call('HSET', KEYS[1], 'covered', ARGV[4])
+if ARGV[5] ~= '' then
+    redis.call('HSET', KEYS[1], 'high', ARGV[5])
+end
+redis.call('HSET', KEYS[1], 'scan', ARGV[3])
+return {1, total, damaged}

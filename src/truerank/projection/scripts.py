@@ -1,0 +1,65 @@
+"""Load lua/, name what its scripts answer, and call a script by its digest.
+
+A server that forgot a script (restart, failover, SCRIPT FLUSH) is sent the body.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from importlib import resources
+
+
+class ApplyReply(IntEnum):
+    """First element of what apply.lua answers."""
+
+    APPLIED = 1
+    CURSOR = 2
+    MISSING = 3
+    FENCED = 4
+
+
+class FillReply(IntEnum):
+    """First element of what fill.lua answers."""
+
+    APPLIED = 1
+    SCAN = 2
+    MISSING = 3
+    FENCED = 4
+
+
+class SwitchReply(IntEnum):
+    """What switch.lua answers."""
+
+    SWITCHED = 1
+    CHANGED = 2
+    MISSING = 3
+
+
+class PageReply(IntEnum):
+    """First element of what page.lua answers."""
+
+    OK = 1
+    MOVED = 2
+    MISSING = 3
+    DAMAGED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A Lua script: its text, and the SHA-1 by which Redis knows it."""
+
+    name: str
+    text: bytes
+    sha1: str
+
+
+@cache
+def script(name: str) -> Script:
+    """The script of this name; those that write rows start with the shared rows.lua."""
+    folder = resources.files("truerank.projection") / "lua"
+    text = (folder / f"{name}.lua").read_bytes()
+    if name in {"apply", "fill"}:
+        text = (folder / "rows.lua").read_bytes() + b"\n" + text
+    # SHA-1 is the name Redis gives a script, not a protection.
+    return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest())

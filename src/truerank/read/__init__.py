@@ -1,0 +1,1 @@
+"""Answers, each with its freshness."""

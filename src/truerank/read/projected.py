@@ -1,0 +1,130 @@
+"""Answers from Valkey: one script call, one snapshot, its age."""
+
+from datetime import datetime
+from typing import Any
+
+from truerank.errors import ProjectionUnavailable
+from truerank.model import Board, Freshness, Page, PageRequest, Season, Source
+from truerank.projection.keys import GenerationKeys, GroupKeys
+from truerank.projection.scripts import PageReply
+from truerank.read.decode import RawPage, RawPlace, RawSlice, decode, row_bytes
+from truerank.steps import Get, ScriptCall, Steps
+
+_MOVES_MAX = 3
+
+
+class Pointers:
+    """The generation last seen live of every group: what a reader believes in until told."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, str] = {}
+
+    def get(self, group: int) -> str | None:
+        """The generation believed live."""
+        return self._live.get(group)
+
+    def set(self, group: int, generation: str) -> None:
+        """Believe in another one."""
+        self._live[group] = generation
+
+
+def read_page(
+    board: Board, season: Season, request: PageRequest, *, prefix: str, pointers: Pointers,
+    epoch: str | None,
+) -> Steps[Page]:
+    """Read one page in one script call.
+
+    Args:
+        board: whose ranking.
+        season: which of its rankings.
+        request: what to read.
+        prefix: of all keys.
+        pointers: the generations believed live; brought up to date here.
+        epoch: of the source; a projection of another one is not served. None: not known.
+
+    Raises:
+        ProjectionUnavailable: no answer, no copy, a damaged ranking, or another epoch.
+
+    Source: `projection/lua/page.lua`.
+    """
+    keys = GroupKeys(prefix, board.group)
+    for _ in range(_MOVES_MAX):
+        generation = pointers.get(board.group)
+        if generation is None:
+            pointed = yield Get(keys.pointer)
+            generation = pointed.decode() if pointed else ""
+        if not generation:
+            raise ProjectionUnavailable(f"group {board.group} has no copy in Redis")
+        reply, run_id = yield _call(keys, keys.generation(generation), generation,
+                                    board, season, request)  # fmt: skip
+        if reply[0] == PageReply.MOVED:
+            pointers.set(board.group, reply[1].decode())
+            continue
+        if reply[0] == PageReply.MISSING:
+            raise ProjectionUnavailable(f"the copy of group {board.group} lost its meta")
+        if reply[0] == PageReply.DAMAGED:
+            raise ProjectionUnavailable(f"ranking {season.ranking} is damaged in Redis")
+        pointers.set(board.group, generation)
+        raw = _raw(request, generation, reply, run_id)
+        if epoch is not None and raw.freshness.epoch != epoch:
+            raise ProjectionUnavailable(f"the copy of group {board.group} is of another epoch")
+        return decode(board, season, request, raw)
+    raise ProjectionUnavailable(f"the copy of group {board.group} moved {_MOVES_MAX} times")
+
+
+def _call(
+    keys: GroupKeys, generation_keys: GenerationKeys, generation: str, board: Board,
+    season: Season, request: PageRequest,
+) -> ScriptCall:
+    members = list(request.members)
+    if request.around is not None:
+        members.insert(0, request.around)
+    return ScriptCall(
+        "page",
+        [
+            keys.pointer,
+            generation_keys.meta,
+            generation_keys.counts,
+            generation_keys.places(season.ranking),
+            generation_keys.shown(season.ranking),
+        ],
+        [
+            generation,
+            season.ranking,
+            row_bytes(board),
+            request.offset,
+            request.limit,
+            0,
+            request.around_limit if request.around is not None else 0,
+            *members,
+        ],
+    )
+
+
+def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | None) -> RawPage:
+    _, meta, clock, total, (rows, better), members, around = reply
+    epoch, tick, pending, through, time_us, meta_run_id, _ = meta
+    places = [
+        RawPlace(before=place[0], better=place[1], sort_key=place[2]) if place else None
+        for place in members
+    ]
+    staleness_ms = None
+    if time_us and run_id is not None and meta_run_id.decode() == run_id:
+        # One clock only, and rounded up: the bound must hold.
+        age_us = int(clock[0]) * 1_000_000 + int(clock[1]) - int(time_us)
+        staleness_ms = -(-age_us // 1000) if age_us >= 0 else None
+    return RawPage(
+        total=total,
+        slice=RawSlice(first=request.offset, rows=rows, better=better),
+        places=places[1:] if request.around is not None else places,
+        around=RawSlice(first=around[0], rows=around[1], better=around[2]) if around else None,
+        freshness=Freshness(
+            source=Source.PROJECTION,
+            epoch=epoch.decode(),
+            generation=generation,
+            tick=int(tick),
+            projected_through=datetime.fromisoformat(through.decode()) if through else None,
+            staleness_ms=staleness_ms,
+            partial=bool(pending),
+        ),
+    )

@@ -1,0 +1,56 @@
+"""Which ranking a season's label names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from truerank.command.submit import check_text
+from truerank.errors import SeasonUnknown
+from truerank.model import Board, Season
+from truerank.steps import Query, Steps
+
+_FIND = "SELECT * FROM truerank.find_season(%s, %s)"
+_LIST = "SELECT * FROM truerank.seasons(%s, %s, %s, %s)"
+_CHARS_MAX = 100
+
+
+def find_season(board: Board, label: str | None) -> Steps[Season]:
+    """The season of a label; without one `all` where the board has it, else the current one.
+
+    A built-in season exists whether or not anything has happened in it.
+
+    Raises:
+        SeasonUnknown: the board keeps no such season.
+
+    Source: `schema/functions/find_season.sql`.
+    """
+    if label is not None:
+        check_text(label, "season")
+    rows = [] if label and len(label) > _CHARS_MAX else (yield Query(_FIND, (board.id, label)))
+    if not rows:
+        named = "a season that runs now" if label is None else f"season {label!r}"
+        raise SeasonUnknown(f"board {board.spec.key!r} has no {named}", field="season")
+    return _season(board, rows[0])
+
+
+def list_seasons(
+    board: Board, *, period: str | None = None, limit: int = 1000, offset: int = 0
+) -> Steps[list[Season]]:
+    """The seasons in which something happened, and the custom ones; `all` first, then latest.
+
+    Source: `schema/functions/seasons.sql`.
+    """
+    rows = yield Query(_LIST, (board.id, period, limit, offset))
+    return [_season(board, row) for row in rows]
+
+
+def _season(board: Board, row: Sequence[Any]) -> Season:
+    ranking, period, label, starts_at, ends_at, state = row
+    return Season(
+        board=board.spec.key,
+        label=label,
+        period=period,
+        starts_at=starts_at,
+        ends_at=ends_at,
+        state=state,
+        ranking=ranking,
+    )

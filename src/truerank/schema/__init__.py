@@ -1,0 +1,1 @@
+"""What PostgreSQL holds: numbered migrations, and one file per SQL function."""

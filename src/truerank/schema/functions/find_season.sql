@@ -1,0 +1,52 @@
+-- find_season: the season of a board that a label names, or the one that runs now.
+--
+-- p_label null: all where the board has it, else the current season of its first period, else
+-- the custom season that runs now. A built-in season exists whether or not anything happened in
+-- it. An unbounded end is null.
+-- Returns: one row, or none where the board keeps no such season.
+CREATE OR REPLACE FUNCTION truerank.find_season(p_board_id integer, p_label text)
+RETURNS TABLE (ranking bigint, period text, label text, starts_at timestamptz,
+               ends_at timestamptz, state text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_board truerank.board;
+    v_index integer;
+BEGIN
+    SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.id = p_board_id;
+    IF p_label IS NULL AND cardinality(v_board.seasons) > 0 THEN
+        period := CASE WHEN 'all' = ANY (v_board.seasons) THEN 'all' ELSE v_board.seasons[1] END;
+        v_index := truerank.period_index(period, v_board.zone, clock_timestamp());
+    ELSIF p_label IS NOT NULL THEN
+        period := CASE
+            WHEN p_label = 'all' THEN 'all'
+            WHEN p_label ~ '^\d{4}-\d{2}-\d{2}$' THEN 'day'
+            WHEN p_label ~ '^\d{4}-W\d{2}$' THEN 'week'
+            WHEN p_label ~ '^\d{4}-\d{2}$' THEN 'month'
+            WHEN p_label ~ '^\d{4}$' THEN 'year' END;
+        v_index := truerank.label_index(period, p_label);
+        IF NOT period = ANY (v_board.seasons)
+           OR truerank.period_label(period, v_index) IS DISTINCT FROM p_label THEN
+            period := NULL;
+        END IF;
+    END IF;
+    IF period IS NOT NULL THEN
+        ranking := truerank.ranking_id(v_board.id, period, v_index);
+        label := truerank.period_label(period, v_index);
+        starts_at := nullif(truerank.period_start(period, v_board.zone, v_index), '-infinity');
+        ends_at := nullif(truerank.period_start(period, v_board.zone, v_index + 1), 'infinity');
+        state := coalesce((SELECT r.state FROM truerank.ranking AS r
+                           WHERE r.id = find_season.ranking), 'open');
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT r.id, r.period, r.season, nullif(r.starts_at, '-infinity'),
+           nullif(r.ends_at, 'infinity'), r.state
+    FROM truerank.ranking AS r
+    WHERE r.board_id = p_board_id AND r.period = 'custom' AND r.kind = 'live' AND r.cohort = ''
+      AND (r.season = p_label
+           OR p_label IS NULL AND clock_timestamp() >= r.starts_at
+              AND clock_timestamp() < r.ends_at)
+    ORDER BY r.starts_at DESC LIMIT 1;
+END
+$$;

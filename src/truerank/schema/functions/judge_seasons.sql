@@ -1,0 +1,41 @@
+-- judge_seasons: refuse events of a season that is closed, unexpected, or of no season at all.
+--
+-- An event goes into all its seasons or into none, so one closed season refuses it. States are
+-- read after the board's lock; above READ COMMITTED the snapshot may be older than a close, so
+-- there the rows are locked too, which fails with 40001 if one has changed.
+-- Returns: the codes, in the caller's order.
+CREATE OR REPLACE FUNCTION truerank.judge_seasons(
+    p_board truerank.board, p_seasons truerank.season[], p_at timestamptz[], p_codes text[],
+    p_expected_season text
+) RETURNS text[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_rankings bigint[] := ARRAY(SELECT s.ranking FROM unnest(p_seasons) AS s);
+    v_closed bigint[];
+    v_codes text[];
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM FROM truerank.board AS b WHERE b.id = p_board.id FOR SHARE;
+        PERFORM FROM truerank.ranking AS r WHERE r.id = ANY (v_rankings) FOR SHARE;
+    END IF;
+    v_closed := ARRAY(SELECT r.id FROM truerank.ranking AS r
+                      WHERE r.id = ANY (v_rankings) AND r.state <> 'open');
+    IF cardinality(v_closed) = 0 AND p_expected_season IS NULL
+       AND cardinality(p_board.seasons) > 0 THEN
+        RETURN p_codes;
+    END IF;
+    SELECT array_agg(coalesce(e.code, j.code) ORDER BY e.ord) INTO v_codes
+    FROM unnest(p_codes, p_at) WITH ORDINALITY AS e (code, at, ord)
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN count(*) = 0 THEN 'season_none'
+            WHEN bool_or(s.ranking = ANY (v_closed)) THEN 'season_closed'
+            WHEN p_expected_season IS NOT NULL AND NOT bool_or(s.label = p_expected_season)
+                THEN 'season_unexpected'
+        END AS code
+        FROM unnest(p_seasons) AS s
+        WHERE e.at >= s.starts_at AND e.at < s.ends_at
+    ) AS j;
+    RETURN v_codes;
+END
+$$;

@@ -1,0 +1,12 @@
+-- live_events: the score events of one member in a range of instants that were not voided.
+CREATE OR REPLACE FUNCTION truerank.live_events(
+    p_board_id integer, p_member text, p_starts_at timestamptz, p_ends_at timestamptz
+) RETURNS TABLE (value bigint, ties bigint[], at timestamptz, "position" bigint)
+LANGUAGE sql STABLE AS $$
+    SELECT e.value, e.ties, e.occurred_at, e.position
+    FROM truerank.event AS e
+    WHERE e.board_id = p_board_id AND e.member = p_member AND e.kind = 's'
+      AND e.occurred_at >= p_starts_at AND e.occurred_at < p_ends_at
+      AND NOT EXISTS (SELECT FROM truerank.event AS v
+                      WHERE v.board_id = e.board_id AND v.target = e.event_uuid AND v.kind = 'v')
+$$;

@@ -1,0 +1,37 @@
+-- receipts: what to answer for each event, with the standings as they are now.
+CREATE OR REPLACE FUNCTION truerank.receipts(
+    p_board truerank.board, p_seasons truerank.season[], p_event truerank.prepared_events,
+    p_done truerank.stored_events, p_members text[]
+) RETURNS SETOF truerank.receipt
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_at timestamptz[] := p_event.at;
+    v_seasons truerank.season[] := p_seasons;
+BEGIN
+    IF p_done.outcomes IS NULL THEN
+        RETURN QUERY
+        SELECT u.ord::integer, 'applied', NULL::text, r.label, truerank.in_units(s.score, p_board.decimals), s.version, p_done.xid
+        FROM unnest(p_members, v_at) WITH ORDINALITY AS u (member, at, ord)
+        JOIN unnest(v_seasons) AS r ON u.at >= r.starts_at AND u.at < r.ends_at
+        LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = u.member
+        ORDER BY u.ord, r.ranking;
+        RETURN;
+    END IF;
+
+    -- A duplicate belongs to the seasons of its first write, which may be past ones.
+    SELECT array_agg(CASE WHEN u.outcome IN ('applied', 'duplicate') THEN u.first_at END
+                     ORDER BY u.ord)
+    INTO v_at
+    FROM unnest(p_done.outcomes, p_done.first_at) WITH ORDINALITY AS u (outcome, first_at, ord);
+    SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(p_board, v_at) AS s;
+    RETURN QUERY
+    SELECT u.ord::integer, coalesce(u.outcome, 'refused'),
+           CASE WHEN u.outcome IS NULL THEN u.code END, r.label, truerank.in_units(s.score, p_board.decimals), s.version, u.xid
+    FROM unnest(p_members, v_at, p_event.codes, p_done.outcomes, p_done.xids)
+        WITH ORDINALITY AS u (member, at, code, outcome, xid, ord)
+    LEFT JOIN unnest(v_seasons) AS r
+      ON u.outcome IN ('applied', 'duplicate') AND u.at >= r.starts_at AND u.at < r.ends_at
+    LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = u.member
+    ORDER BY u.ord, r.ranking;
+END
+$$;

@@ -1,0 +1,29 @@
+-- recompute_standings: fold standings again from their events, whatever they say now.
+--
+-- For what a shortcut can't fold: an event out of order, a void, an amendment, a merge.
+-- Locks:   the standings, in order of ranking and member, and reads the events in a later
+--          statement: whoever committed meanwhile is seen. The rows must exist already.
+-- Returns: what changed.
+CREATE OR REPLACE FUNCTION truerank.recompute_standings(
+    p_board truerank.board, p_seasons truerank.season[], p_rankings bigint[], p_members text[]
+) RETURNS SETOF truerank.changed
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM truerank.standing AS s
+    JOIN unnest(p_rankings, p_members) AS g (ranking, member)
+      ON s.ranking = g.ranking AND s.member = g.member
+    ORDER BY s.ranking, s.member
+    FOR UPDATE OF s;
+
+    RETURN QUERY
+    UPDATE truerank.standing AS s SET
+        score = f.score, ties = f.ties, event_at = f.event_at,
+        event_position = f.event_position, moved = f.moved, sort_key = f.sort_key,
+        version = nextval('truerank.version')
+    FROM unnest(p_rankings, p_members) AS g (ranking, member)
+    JOIN unnest(p_seasons) AS r ON r.ranking = g.ranking
+    CROSS JOIN LATERAL truerank.fold_events(p_board, g.member, r.starts_at, r.ends_at) AS f
+    WHERE s.ranking = g.ranking AND s.member = g.member
+    RETURNING s.ranking, s.member, s.sort_key, s.version;
+END
+$$;

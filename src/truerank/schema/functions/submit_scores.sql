@@ -1,0 +1,85 @@
+-- submit_scores: apply a batch of score events to one board, in the caller's transaction.
+--
+-- p_values are in the board's unit, with at most as many places as it has decimals. p_occurred_at null, or an element
+-- null: the server's clock. p_ties holds the tie-breaks row after row. Where p_expected_season is
+-- given, an event that doesn't fall into that season is refused.
+--
+-- Repeat:  an event already stored with the same content adds nothing; outcome = duplicate, with
+--          the standing as it is now and the first write's token. Other content: conflict.
+-- Locks:   the board's advisory lock (shared), events in order of event id, then standings in
+--          order of ranking and member. A batch with an event whose total is out of range is
+--          taken apart, which may lock in another order: then 40P01 is possible, and retried.
+-- Returns: one row per event and season, in the order given (see truerank.receipt). Expected
+--          outcomes are values: raising would end the caller's transaction.
+-- Raises:  40001 at REPEATABLE READ and above, where a duplicate or a close is concurrent;
+--          22023 where the arrays differ in length.
+CREATE OR REPLACE FUNCTION truerank.submit_scores(
+    p_board text, p_event_ids text[], p_members text[], p_values numeric[],
+    p_occurred_at timestamptz[] DEFAULT NULL, p_ties bigint[] DEFAULT NULL,
+    p_metadata jsonb[] DEFAULT NULL, p_expected_season text DEFAULT NULL
+) RETURNS SETOF truerank.receipt
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_n integer := cardinality(p_event_ids);
+    v_half integer := v_n / 2;
+    v_tie_n integer;
+    v_board truerank.board;
+    v_seasons truerank.season[];
+    v_event truerank.prepared_events;
+    v_done truerank.stored_events;
+BEGIN
+    IF v_n = 0 THEN
+        RETURN;
+    END IF;
+    v_board := truerank.lock_board(p_board);
+    IF v_board.id IS NULL THEN
+        RETURN QUERY SELECT g, 'refused', 'board_unknown', NULL::text, NULL::numeric, NULL::bigint,
+                            NULL::xid8 FROM generate_series(1, v_n) AS g;
+        RETURN;
+    END IF;
+    v_tie_n := cardinality(v_board.tie_names);
+    IF v_n IS DISTINCT FROM cardinality(p_members) OR v_n IS DISTINCT FROM cardinality(p_values)
+       OR v_n <> coalesce(cardinality(p_occurred_at), v_n)
+       OR v_n * v_tie_n <> coalesce(cardinality(p_ties), 0)
+       OR v_n <> coalesce(cardinality(p_metadata), v_n) THEN
+        RAISE invalid_parameter_value USING MESSAGE = format(
+            'the arrays differ in length; this board takes %s tie-break values an event', v_tie_n);
+    END IF;
+
+    v_event := truerank.prepare_events(
+        v_board, p_event_ids, p_members, p_values, p_occurred_at, p_ties, p_metadata);
+    SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(v_board, v_event.candidate_at) AS s;
+    v_event.codes := truerank.judge_seasons(
+        v_board, v_seasons, v_event.at, v_event.codes, p_expected_season);
+
+    BEGIN
+        v_done := truerank.store_events(
+            v_board, v_event, p_members, p_occurred_at, p_ties, p_metadata);
+        IF v_done.stored_n > 0 THEN
+            PERFORM truerank.fold_stored(v_board, v_seasons, v_event, v_done, p_members, p_ties);
+        END IF;
+    EXCEPTION WHEN numeric_value_out_of_range THEN
+        -- Some total left its range, and the block took the event rows back out. One event
+        -- is refused; of several, only those that don't fit: halve, in the caller's order.
+        IF v_n = 1 THEN
+            RETURN QUERY SELECT 1, 'refused', 'total_out_of_range', NULL::text, NULL::numeric,
+                                NULL::bigint, NULL::xid8;
+            RETURN;
+        END IF;
+        RETURN QUERY SELECT * FROM truerank.submit_scores(
+            p_board, p_event_ids[:v_half], p_members[:v_half], p_values[:v_half],
+            p_occurred_at[:v_half], p_ties[:v_half * v_tie_n], p_metadata[:v_half],
+            p_expected_season);
+        RETURN QUERY SELECT v_half + r.ord, r.outcome, r.code, r.season, r.score, r.version,
+                            r.token
+        FROM truerank.submit_scores(
+            p_board, p_event_ids[v_half + 1:], p_members[v_half + 1:], p_values[v_half + 1:],
+            p_occurred_at[v_half + 1:], p_ties[v_half * v_tie_n + 1:], p_metadata[v_half + 1:],
+            p_expected_season) AS r;
+        RETURN;
+    END;
+
+    RETURN QUERY SELECT r.* FROM truerank.receipts(
+        v_board, v_seasons, v_event, v_done, p_members) AS r;
+END
+$$;

@@ -1,0 +1,157 @@
+"""Bring a database to the schema of this release, one runner at a time.
+
+Migrations are additive and never edited once released. Functions are replaced as a whole, in one
+transaction, whenever their digest differs. Old code keeps running meanwhile: a changed signature
+is a new function.
+"""
+
+import time
+
+import psycopg
+
+from truerank.errors import DatabaseUnavailable, MigrationEdited, SchemaMismatch
+from truerank.schema import sql
+
+# Any number that only this runner uses; session-level, so it needs a direct connection.
+_RUNNER_LOCK = 0x7472_6D69_6772
+_LOCK_WAIT_S_MAX = 60.0
+_LOCK_TIMEOUT = "5s"
+
+_HISTORY = """
+    CREATE TABLE IF NOT EXISTS public.truerank_migration (
+        version integer PRIMARY KEY,
+        name text NOT NULL,
+        sha256 text NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    )"""
+# Kept under the number 0, so that one table tells the whole state.
+_FUNCTIONS = (0, "functions")
+
+
+def migrate(database_url: str) -> list[int]:
+    """Apply what is missing, and replace the functions if they differ.
+
+    Safe to run again, and from several processes at once: one works, the others wait and find
+    nothing to do.
+
+    Args:
+        database_url: a direct connection; not through a pooler in transaction mode.
+
+    Returns:
+        The numbers of the migrations applied now, in order.
+
+    Raises:
+        MigrationEdited: an applied migration differs from the file of this release.
+        SchemaMismatch: the database was migrated by a newer release, or isn't UTF-8.
+        DatabaseUnavailable: no connection, or another runner holds the lock for too long.
+    """
+    try:
+        connection = psycopg.connect(database_url, autocommit=True)
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
+    with connection:
+        _check_encoding(connection)
+        _lock(connection)
+        try:
+            return _apply(connection)
+        finally:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (_RUNNER_LOCK,))
+
+
+def check(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Fail unless the database is exactly at the schema of this release.
+
+    Raises:
+        SchemaMismatch: it isn't; the message says what to do.
+    """
+    row = connection.execute("SELECT to_regclass('public.truerank_migration')").fetchone()
+    done = _done(connection) if row and row[0] else {}
+    problem = mismatch(done)
+    if problem:
+        raise SchemaMismatch(problem)
+
+
+def mismatch(done: dict[int, str]) -> str | None:
+    """Why the applied versions (number to SHA-256) don't fit this release, or None."""
+    wanted = _numbered()
+    missing = sorted(set(wanted) - set(done))
+    if missing:
+        return f"the database lacks migration {missing[0]:04}: run `truerank migrate`"
+    newer = sorted(set(done) - set(wanted) - {_FUNCTIONS[0]})
+    if newer:
+        return f"the database has migration {newer[-1]:04} of a newer release: upgrade this one"
+    if done.get(_FUNCTIONS[0]) != sql.functions_digest():
+        return "the SQL functions are those of another release: run `truerank migrate`"
+    return None
+
+
+def _numbered() -> dict[int, sql.SqlFile]:
+    return {int(file.name[:4]): file for file in sql.migrations()}
+
+
+def _check_encoding(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    row = connection.execute("SHOW server_encoding").fetchone()
+    if row is None or row[0] != "UTF8":
+        raise SchemaMismatch(f"the database must be UTF8, and is {row and row[0]}")
+
+
+def _lock(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    # Never wait inside pg_advisory_lock(): the waiter's snapshot would deadlock with a
+    # CREATE INDEX CONCURRENTLY of the runner that holds the lock.
+    deadline = time.monotonic() + _LOCK_WAIT_S_MAX
+    while True:
+        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_RUNNER_LOCK,)).fetchone()
+        if row and row[0]:
+            return
+        if time.monotonic() > deadline:
+            raise DatabaseUnavailable("another migration has been running for a minute")
+        time.sleep(0.1)
+
+
+def _done(connection: "psycopg.Connection[tuple[object, ...]]") -> dict[int, str]:
+    rows = connection.execute("SELECT version, sha256 FROM public.truerank_migration").fetchall()
+    return {int(str(version)): str(sha256) for version, sha256 in rows}
+
+
+def _apply(connection: "psycopg.Connection[tuple[object, ...]]") -> list[int]:
+    connection.execute(_HISTORY)
+    done = _done(connection)
+    files = _numbered()
+    newer = sorted(set(done) - set(files) - {_FUNCTIONS[0]})
+    if newer:
+        raise SchemaMismatch(
+            f"the database has migration {newer[-1]:04} of a newer release: upgrade this one"
+        )
+    applied = []
+    for number, file in files.items():
+        if number in done:
+            if done[number] != file.sha256:
+                raise MigrationEdited(f"{file.name}.sql was edited after it was applied")
+            continue
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+            connection.execute(file.text.encode())
+            connection.execute(
+                "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)",
+                (number, file.name, file.sha256),
+            )
+        applied.append(number)
+    if done.get(_FUNCTIONS[0]) != sql.functions_digest():
+        _replace_functions(connection)
+    return applied
+
+
+def _replace_functions(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    with connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+        # Bodies name each other; the order of files must not matter.
+        connection.execute("SET LOCAL check_function_bodies = off")
+        for file in sql.functions():
+            connection.execute(file.text.encode())
+        connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA truerank FROM PUBLIC")
+        connection.execute(
+            "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)"
+            " ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256,"
+            " applied_at = clock_timestamp()",
+            (*_FUNCTIONS, sql.functions_digest()),
+        )

@@ -1,0 +1,46 @@
+"""One frozen Settings, read once from TRUERANK_* variables and passed on from there."""
+
+import os
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+
+from truerank.errors import SettingsInvalid
+
+Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one process runs. Every field is the variable TRUERANK_<NAME IN CAPITALS>."""
+
+    database_url: str | None = None  # a libpq URL; none: embedded PostgreSQL
+    redis_url: str | None = None  # redis://, rediss:// or unix://; none: embedded Valkey
+    prefix: Annotated[str, msgspec.Meta(pattern=r"^[^{}\x00-\x20]{1,64}$")] = "truerank"
+    tick_busy_ms: Milliseconds = 20  # between ticks while rows arrive
+    tick_idle_ms: Milliseconds = 50  # between questions whether rows arrived
+    heartbeat_ms: Milliseconds = 1000  # a tick at least so often: idle and dead look different
+    batch_rows_max: Count = 20_000  # outbox rows between two ticks; more become several batches
+    call_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per script call
+    scan_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per filling chunk
+    lease_ms: Milliseconds = 3000  # a killed worker's groups are taken over after this
+    redis_timeout_ms: Milliseconds = 2000  # deadline of every Redis call
+    database_timeout_ms: Milliseconds = 10_000  # deadline of every statement that reads
+    pool_max: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10  # connections per pool
+    board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read the settings from TRUERANK_* variables; unset or empty ones keep their defaults.
+
+    Raises:
+        SettingsInvalid: a variable can't be read; the message names it.
+    """
+    names = {f"TRUERANK_{name.upper()}": name for name in Settings.__struct_fields__}
+    given = {names[key]: value for key, value in environ.items() if key in names and value}
+    try:
+        return msgspec.convert(given, Settings, strict=False)
+    except msgspec.ValidationError as exc:
+        message = str(exc).replace("`$.", "`").replace(" - at ", " in ")
+        raise SettingsInvalid(f"TRUERANK settings: {message}") from exc

@@ -1,0 +1,55 @@
+"""What a piece of logic wants done next, so that it is written once for sync and async.
+
+Logic that reads or writes is a generator: it yields requests, receives their results, and returns
+its answer. `truerank.client` runs it on blocking connections, `truerank.aio` on asyncio ones.
+A failed request is raised at the `yield`, so logic handles errors in one place as well.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One SQL statement in a transaction of its own; the result is all its rows."""
+
+    sql: str
+    params: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """One call of a Lua script by name; the result is `(reply, run_id of the server)`."""
+
+    script: str
+    keys: Sequence[str]
+    args: Sequence[str | bytes | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The value of one string key; the result is bytes or None."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class HashGet:
+    """Fields of one hash; the result is a list of bytes or None."""
+
+    key: str
+    fields: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so many seconds; the result is the monotonic time after it, in seconds."""
+
+    seconds: float
+
+
+Request = Query | ScriptCall | Get | HashGet | Pause
+Steps = Generator[Request, Any, T]

@@ -1,0 +1,147 @@
+"""Real engines for every test: started once, a database and a key space of its own for each."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import psycopg
+import pytest
+import redis
+from psycopg import sql
+
+from truerank.embedded import Engines, start_engines
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_DATA_DIR = Path(os.environ.get("TRUERANK_TEST_DATA") or _REPOSITORY.parent / "shared" / "data")
+_TEMPLATE = "truerank_template"
+_REDIS_DATABASES = 64  # as many as the embedded engine has
+_LEFT_OUT = pytest.StashKey[dict[str, str]]()
+
+# A machine that does other things as well makes single examples slow, not wrong.
+hypothesis.settings.register_profile("truerank", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("truerank")
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """One PostgreSQL and one Valkey for the whole run, in a temporary folder."""
+    folder = tmp_path_factory.mktemp("engines")
+    with start_engines(folder, durable=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def numbers() -> Iterator[int]:
+    """Numbers that are given once in a run."""
+    return count(1)
+
+
+@pytest.fixture(scope="session")
+def template(engines: Engines) -> str:
+    """The name of a migrated database that tests get copies of; nobody may connect to it."""
+    from truerank.schema.migrate import migrate  # noqa: PLC0415 - only runs that need it load it
+
+    with psycopg.connect(engines.database_url, autocommit=True) as conn:
+        conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_TEMPLATE)))
+        migrate(_url_of(engines, _TEMPLATE))
+        closed = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false IS_TEMPLATE true")
+        conn.execute(closed.format(sql.Identifier(_TEMPLATE)))
+    return _TEMPLATE
+
+
+@pytest.fixture
+def database_url(engines: Engines, template: str, numbers: Iterator[int]) -> Iterator[str]:
+    """The URL of a database of this test's own, migrated and otherwise empty."""
+    yield from _database(engines, template, next(numbers))
+
+
+@pytest.fixture
+def empty_database_url(engines: Engines, numbers: Iterator[int]) -> Iterator[str]:
+    """The URL of a database of this test's own that was never migrated."""
+    yield from _database(engines, "template0", next(numbers))
+
+
+@pytest.fixture
+def redis_url(engines: Engines, numbers: Iterator[int]) -> str:
+    """The URL of a logical database of this test's own, empty.
+
+    Channels, functions and scripts belong to the server: tests share these.
+    """
+    number = next(numbers) % _REDIS_DATABASES
+    url = engines.redis_url.replace("?db=0", f"?db={number}")
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data; tests that need it are left out where it is missing."""
+    if not _DATA_DIR.is_dir():
+        pytest.skip(f"no real data in {_DATA_DIR}")
+    return _DATA_DIR
+
+
+@pytest.fixture(scope="session")
+def chromium() -> dict[str, Any]:
+    """The options with which playwright launches the system's chromium, as root too."""
+    arguments = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    arguments += ["--disable-background-networking", "--disable-component-update"]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")
+    return {"executable_path": _find_program("chromium"), "args": arguments}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_LEFT_OUT] = {}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("system"):
+        missing = [program for program in marker.args if _find_program(program) is None]
+        if missing:
+            reason = f"{' and '.join(missing)} not found"
+            item.config.stash[_LEFT_OUT][item.nodeid] = reason
+            pytest.skip(reason)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    left_out = config.stash[_LEFT_OUT]
+    if left_out:
+        terminalreporter.section("left out: programs that this machine lacks")
+        for name, reason in left_out.items():
+            terminalreporter.write_line(f"{name}: {reason}")
+    if not _DATA_DIR.is_dir():
+        terminalreporter.section("left out: tests on real data")
+        terminalreporter.write_line(f"{_DATA_DIR} is missing; TRUERANK_TEST_DATA names another")
+
+
+def _find_program(name: str) -> str | None:
+    """Find a program that pip does not bring; `postgres` is rarely on PATH where it is there."""
+    if name == "chromium" and (named := os.environ.get("TRUERANK_CHROMIUM")):
+        return named
+    if name == "postgres":
+        for program in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+            return str(program)
+    return shutil.which(name)
+
+
+def _url_of(engines: Engines, database: str) -> str:
+    return engines.database_url.replace("/truerank?", f"/{database}?")
+
+
+def _database(engines: Engines, template: str, number: int) -> Iterator[str]:
+    name = sql.Identifier(f"test_{number}")
+    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+    with psycopg.connect(engines.database_url, autocommit=True) as conn:
+        conn.execute(copy.format(name, sql.Identifier(template)))
+    yield _url_of(engines, f"test_{number}")
+    with psycopg.connect(engines.database_url, autocommit=True) as conn:
+        conn.execute(drop.format(name))
