@@ -111,3 +111,9 @@ class EngineError(TruerankError):
     """An embedded engine could not be found, started or attached to."""
 
     code = "engine_failed"
+
+
+class Contended(TruerankError):
+    """Other transactions were in the way (40001, 40P01, 55P03). Nothing was written; retry."""
+
+    code = "contended"

@@ -31,14 +31,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Settings:
+def load(environ: Mapping[str, str] = os.environ, **overrides: str | None) -> Settings:
     """Read the settings from TRUERANK_* variables; unset or empty ones keep their defaults.
+
+    Args:
+        environ: where to read.
+        overrides: settings by name that win over variables; None leaves a variable in force.
 
     Raises:
         SettingsInvalid: a variable can't be read; the message names it.
     """
     names = {f"TRUERANK_{name.upper()}": name for name in Settings.__struct_fields__}
     given = {names[key]: value for key, value in environ.items() if key in names and value}
+    given |= {name: value for name, value in overrides.items() if value is not None}
     try:
         return msgspec.convert(given, Settings, strict=False)
     except msgspec.ValidationError as exc:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from truerank.command.submit import check_text
 from truerank.errors import BoardExists, BoardUnknown, InvalidInput
 from truerank.model import Board, BoardSpec, Operator, Order, TieBreak
 from truerank.steps import Query, Steps
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 PERIODS = ("all", "day", "week", "month", "year")
 _KEY_CHARS_MAX = 100
@@ -82,8 +85,8 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
     return bool(made == "created")
 
 
-def find_board(key: str) -> Steps[Board]:
-    """Read one board.
+def find_board(key: str) -> Steps[tuple[Board, str]]:
+    """Read one board, and the epoch of the source.
 
     Raises:
         BoardUnknown: no board has this key.
@@ -94,13 +97,26 @@ def find_board(key: str) -> Steps[Board]:
     rows = yield Query(_BOARDS, (key,))
     if not rows:
         raise BoardUnknown(f"there is no board {key!r}", field="board")
-    return _board(rows[0])
+    return _board(rows[0]), rows[0][-1].hex
 
 
 def list_boards() -> Steps[list[Board]]:
     """Read all boards, in order of their keys."""
     rows = yield Query(_BOARDS, (None,))
     return [_board(row) for row in rows]
+
+
+def choice(kind: type[Choice], value: str, field: str) -> Choice:
+    """One of a set of words.
+
+    Raises:
+        InvalidInput: it is none of them; the message lists them.
+    """
+    try:
+        return kind(value)
+    except ValueError as exc:
+        words = ", ".join(kind)
+        raise InvalidInput(f"{field} is one of {words}; not {value!r}", field=field) from exc
 
 
 def check_key(key: str) -> None:
@@ -142,7 +158,7 @@ def _check_spec(spec: BoardSpec) -> None:
 
 def _board(row: Sequence[Any]) -> Board:
     (id_, key, group, operator, descending, seasons, custom, zone, decimals, names, directions,
-     lows, highs, value_min, value_max, total_min, total_max) = row  # fmt: skip
+     lows, highs, value_min, value_max, total_min, total_max, _) = row  # fmt: skip
     return Board(
         id=id_,
         group=group,

@@ -69,8 +69,13 @@ def take_tick(conn: Connection, *, since: str | None, anyway: bool) -> Tick | No
 
 
 def read_batch(
-    conn: Connection, *, since: str, until: str, groups: Sequence[int],
-    ticks: Sequence[tuple[int, str]], rows_max: int,
+    conn: Connection,
+    *,
+    since: str,
+    until: str,
+    groups: Sequence[int],
+    ticks: Sequence[tuple[int, str]],
+    rows_max: int,
 ) -> Batch:
     """Read what became visible for `groups` between two snapshots.
 

@@ -110,7 +110,7 @@ class Copies:
     def switch(self, conn: Connection, new: Copy, live: Copy | None) -> bool:
         """Let readers read `new`, unless either copy has moved since it was read.
 
-        Never to a copy that shows less than the live one.
+        Never to a copy that shows less than the live one. Whatever was live before is retired.
         """
         if not new.warm:
             return False
@@ -119,6 +119,7 @@ class Copies:
             if not shows.contains(shown):
                 return False
         pointed = self._link.command("GET", self.group(new.group).pointer)
+        before = pointed.decode() if pointed else ""
         reply, _ = self._link.call(
             ScriptCall(
                 "switch",
@@ -131,7 +132,7 @@ class Copies:
                     new.epoch,
                     new.generation,
                     new.cursor,
-                    pointed.decode() if pointed else "",
+                    before,
                     live.cursor if live else "",
                 ],
             )
@@ -139,7 +140,13 @@ class Copies:
         if reply != SwitchReply.SWITCHED:
             return False
         conn.execute("SELECT truerank.note_switch(%s, %s::smallint)", (new.generation, new.group))
+        if before:
+            self.retire(conn, new.group, before)
         return True
+
+    def hide(self, group: int) -> None:
+        """Take the pointer away: nobody is served from this group until the next switch."""
+        self._link.command("DEL", self.group(group).pointer)
 
     def listed(self, conn: Connection, group: int) -> list[str]:
         """The generations of a group that a worker was filling, by PostgreSQL's list."""

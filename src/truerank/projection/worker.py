@@ -80,6 +80,11 @@ class Projector:
             self._note_cursors(tick)
         return changed
 
+    @property
+    def whole(self) -> bool:
+        """Whether every group this worker leases has a live copy."""
+        return not self._unread and self._groups <= {h.copy.group for h in self._held if h.live}
+
     def release(self) -> None:
         """Let all leases go."""
         self._worker.release(self._conn)
@@ -104,17 +109,19 @@ class Projector:
         for group in sorted(self._unread):
             self._held = [held for held in self._held if held.copy.group != group]
             live = self._copies.live(group)
-            if live is not None:
+            if live is not None and live.epoch == self._epoch:
                 self._held.append(Held.of(live, live=True))
+            elif live is not None:
+                # Its versions mean nothing in this epoch: better no answer than an invented one.
+                self._copies.hide(group)
+                self._copies.retire(self._conn, group, live.generation)
             for generation in self._copies.listed(self._conn, group):
                 copy = self._copies.read(group, generation)
                 if copy is not None and copy.epoch == self._epoch:
                     self._held.append(Held.of(copy, live=False))
                 else:
                     self._copies.retire(self._conn, group, generation)
-            if not any(
-                held.copy.group == group and held.copy.epoch == self._epoch for held in self._held
-            ):
+            if not any(held.copy.group == group for held in self._held):
                 tick = tick or ticks.take_tick(self._conn, since=None, anyway=True)
                 self._begin(group, tick)
             self._unread.discard(group)
@@ -160,9 +167,7 @@ class Projector:
             changed = changed or bool(batch.parts)
         return changed
 
-    def _apply(
-        self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool
-    ) -> None:
+    def _apply(self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool) -> None:
         queue: list[tuple[Held, ScriptCall, bool]] = []
         for held in together:
             parts: list[Part] = batch.parts.get(held.copy.group, [])
@@ -201,7 +206,10 @@ class Projector:
             held.cursor, held.pending = str(call.args[10]), ""
             held.since, held.since_tick = stamp.reached, named_tick(held.cursor)
             held.copy = replace(
-                held.copy, cursor=held.cursor, pending="", snapshot=stamp.reached,
+                held.copy,
+                cursor=held.cursor,
+                pending="",
+                snapshot=stamp.reached,
                 covered=str(call.args[5]),
             )
 
@@ -259,8 +267,7 @@ class Projector:
                 held.live = True
                 if live is not None:
                     self._held.remove(live)
-                    self._copies.retire(self._conn, group, live.copy.generation)
-                _log().info("switched", group=group, generation=held.copy.generation)
+                    _log().info("switched", group=group, generation=held.copy.generation)
             else:
                 self._unread.add(group)
 
@@ -291,7 +298,7 @@ def run(
     Args:
         settings: with both URLs.
         stop: set from another thread or a signal handler; looked at after each step.
-        ready: called once, after the first step that succeeded.
+        ready: called once, when every group that this worker leases has a live copy.
 
     Raises:
         ProjectionUnsafe: the Redis server may evict keys.
@@ -310,8 +317,9 @@ def run(
                         began = time.monotonic()
                         busy = projector.step()
                         failures = 0
-                        ready()
-                        ready = _nothing
+                        if projector.whole:
+                            ready()
+                            ready = _nothing
                         wait_ms = settings.tick_busy_ms if busy else settings.tick_idle_ms
                         stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
                     projector.release()

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from truerank.model import Board, Entry, Freshness, Numbering, Order, Page, PageRequest, Place, Season
+from truerank.model import (
+    Board,
+    Entry,
+    Freshness,
+    Numbering,
+    Order,
+    Page,
+    PageRequest,
+    Place,
+    Season,
+)
 
 _SIGN = 1 << 63
 _NUMBER_BYTES = 8

@@ -29,7 +29,12 @@ class Pointers:
 
 
 def read_page(
-    board: Board, season: Season, request: PageRequest, *, prefix: str, pointers: Pointers,
+    board: Board,
+    season: Season,
+    request: PageRequest,
+    *,
+    prefix: str,
+    pointers: Pointers,
     epoch: str | None,
 ) -> Steps[Page]:
     """Read one page in one script call.
@@ -73,8 +78,12 @@ def read_page(
 
 
 def _call(
-    keys: GroupKeys, generation_keys: GenerationKeys, generation: str, board: Board,
-    season: Season, request: PageRequest,
+    keys: GroupKeys,
+    generation_keys: GenerationKeys,
+    generation: str,
+    board: Board,
+    season: Season,
+    request: PageRequest,
 ) -> ScriptCall:
     members = list(request.members)
     if request.around is not None:

@@ -85,6 +85,11 @@ def mismatch(done: dict[int, str]) -> str | None:
     return None
 
 
+def mismatch_error() -> SchemaMismatch:
+    """The error for a database that lacks what this release calls."""
+    return SchemaMismatch("the database lacks the schema of this release: run `truerank migrate`")
+
+
 def _numbered() -> dict[int, sql.SqlFile]:
     return {int(file.name[:4]): file for file in sql.migrations()}
 

@@ -1,0 +1,159 @@
+"""Truerank for asyncio: the names of `truerank`, asynchronous."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self
+
+import psycopg
+import psycopg_pool
+
+from truerank.client import connection_kwargs, translate, urls
+from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
+from truerank.model import Receipt, ScoreEvent
+from truerank.operations import Operations
+from truerank.projection.alink import AsyncLink
+from truerank.settings import Settings, load
+from truerank.steps import Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+
+P = ParamSpec("P")
+
+
+def awaitable(
+    operation: Callable[Concatenate[Operations, P], Steps[T]],
+) -> "Callable[Concatenate[Truerank, P], Awaitable[T]]":
+    """The coroutine method that runs an operation's steps."""
+
+    @wraps(operation)
+    async def method(self: "Truerank", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(operation(self.operations, *args, **kwargs))
+
+    return method
+
+
+class Truerank:
+    """One installation of Truerank, for one event loop. Open it with `async with`.
+
+    Args:
+        settings: with both URLs.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        database_url, redis_url = urls(settings)
+        self.operations = Operations(settings)
+        self._link = AsyncLink(
+            redis_url,
+            timeout_ms=settings.redis_timeout_ms,
+            connections_max=settings.pool_max,
+        )
+        self._pool = psycopg_pool.AsyncConnectionPool(
+            database_url,
+            min_size=0,
+            max_size=settings.pool_max,
+            open=False,
+            timeout=settings.database_timeout_ms / 1000,
+            kwargs=connection_kwargs(settings),
+        )
+
+    create_board = awaitable(Operations.create_board)
+    create_season = awaitable(Operations.create_season)
+    boards = awaitable(Operations.boards)
+    board = awaitable(Operations.board)
+    seasons = awaitable(Operations.seasons)
+    season = awaitable(Operations.season)
+    submit_score = awaitable(Operations.submit_score)
+    submit_scores = awaitable(Operations.submit_scores)
+    top = awaitable(Operations.top)
+    around = awaitable(Operations.around)
+    place = awaitable(Operations.place)
+    places = awaitable(Operations.places)
+    wait_visible = awaitable(Operations.wait_visible)
+    status = awaitable(Operations.status)
+
+    async def run(self, steps: Steps[T]) -> T:
+        """Run steps on this client's connections."""
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    result = await self._do(request)
+                except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
+                    request = steps.throw(exc)
+                else:
+                    request = steps.send(result)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    async def open(self) -> None:
+        """Open the connections."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+        await self._link.close()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _do(self, request: Request) -> Any:
+        match request:
+            case Query(sql, params):
+                return await self._query(sql, params)
+            case ScriptCall():
+                return await self._link.call(request)
+            case Get(key):
+                return await self._link.command("GET", key)
+            case HashGet(key, fields):
+                return await self._link.command("HMGET", key, *fields)
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+                return time.monotonic()
+
+    async def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+        try:
+            async with self._pool.connection() as conn:
+                return await (await conn.execute(sql, params, binary=True)).fetchall()
+        except psycopg.Error as exc:
+            raise translate(exc) from exc
+
+
+def connect(database_url: str | None = None, redis_url: str | None = None) -> Truerank:
+    """A client for two addresses; those not given come from TRUERANK_* variables."""
+    return Truerank(load(database_url=database_url, redis_url=redis_url))
+
+
+async def submit_score(
+    conn: psycopg.AsyncConnection[Any],
+    board: str,
+    event: ScoreEvent,
+    *,
+    expected_season: str | None = None,
+) -> Receipt:
+    """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`."""
+    (receipt,) = await submit_scores(conn, board, [event], expected_season=expected_season)
+    return or_raise(board, receipt)
+
+
+async def submit_scores(
+    conn: psycopg.AsyncConnection[Any],
+    board: str,
+    events: Sequence[ScoreEvent],
+    *,
+    expected_season: str | None = None,
+) -> list[Receipt]:
+    """Apply several events in the transaction of `conn`; see `truerank.submit_scores`."""
+    if not events:
+        return []
+    parameters = submit_parameters(board, events, expected_season)
+    cursor = await conn.execute(SUBMIT, parameters, binary=True)
+    return receipts(events, await cursor.fetchall())

@@ -1,0 +1,180 @@
+"""Truerank for blocking code: one client with its own connections to both stores."""
+
+import time
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self
+
+import psycopg
+import psycopg_pool
+
+from truerank.errors import Contended, DatabaseUnavailable, InvalidInput, SettingsInvalid
+from truerank.operations import Operations
+from truerank.projection.link import Link
+from truerank.schema.migrate import mismatch_error
+from truerank.settings import Settings, load
+from truerank.steps import Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+
+P = ParamSpec("P")
+
+CONTENDED = (
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+)
+# The functions raise these for what a caller wrote wrong.
+CALLER_MISTAKES = (
+    psycopg.errors.InvalidParameterValue,
+    psycopg.errors.CheckViolation,
+    psycopg.DataError,
+)
+SCHEMA_ABSENT = (
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.UndefinedTable,
+)
+
+
+def blocking(
+    operation: Callable[Concatenate[Operations, P], Steps[T]],
+) -> "Callable[Concatenate[Truerank, P], T]":
+    """The blocking method that runs an operation's steps."""
+
+    @wraps(operation)
+    def method(self: "Truerank", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.run(operation(self.operations, *args, **kwargs))
+
+    return method
+
+
+class Truerank:
+    """One installation of Truerank. Open it once per process; it is safe for several threads.
+
+    Args:
+        settings: with both URLs.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        database_url, redis_url = urls(settings)
+        self.operations = Operations(settings)
+        self._link = Link(
+            redis_url,
+            timeout_ms=settings.redis_timeout_ms,
+            connections_max=settings.pool_max,
+        )
+        self._pool = psycopg_pool.ConnectionPool(
+            database_url,
+            min_size=0,
+            max_size=settings.pool_max,
+            open=True,
+            timeout=settings.database_timeout_ms / 1000,
+            kwargs=connection_kwargs(settings),
+        )
+
+    create_board = blocking(Operations.create_board)
+    create_season = blocking(Operations.create_season)
+    boards = blocking(Operations.boards)
+    board = blocking(Operations.board)
+    seasons = blocking(Operations.seasons)
+    season = blocking(Operations.season)
+    submit_score = blocking(Operations.submit_score)
+    submit_scores = blocking(Operations.submit_scores)
+    top = blocking(Operations.top)
+    around = blocking(Operations.around)
+    place = blocking(Operations.place)
+    places = blocking(Operations.places)
+    wait_visible = blocking(Operations.wait_visible)
+    status = blocking(Operations.status)
+
+    def run(self, steps: Steps[T]) -> T:
+        """Run steps on this client's connections."""
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    result = self._do(request)
+                except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
+                    request = steps.throw(exc)
+                else:
+                    request = steps.send(result)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+        self._link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _do(self, request: Request) -> Any:
+        match request:
+            case Query(sql, params):
+                return self._query(sql, params)
+            case ScriptCall():
+                return self._link.call(request)
+            case Get(key):
+                return self._link.command("GET", key)
+            case HashGet(key, fields):
+                return self._link.command("HMGET", key, *fields)
+            case Pause(seconds):
+                time.sleep(seconds)
+                return time.monotonic()
+
+    def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+        try:
+            with self._pool.connection() as conn:
+                return conn.execute(sql, params, binary=True).fetchall()
+        except psycopg.Error as exc:
+            raise translate(exc) from exc
+
+
+def urls(settings: Settings) -> tuple[str, str]:
+    """Both addresses.
+
+    Raises:
+        SettingsInvalid: one of them is not set.
+    """
+    if settings.database_url is None or settings.redis_url is None:
+        raise SettingsInvalid("both database_url and redis_url are needed")
+    return settings.database_url, settings.redis_url
+
+
+def connection_kwargs(settings: Settings) -> dict[str, Any]:
+    """Options of every pooled connection: each statement is a transaction, with a deadline."""
+    return {
+        "autocommit": True,
+        "application_name": "truerank",
+        "connect_timeout": max(2, settings.database_timeout_ms // 1000),
+        "options": f"-c statement_timeout={settings.database_timeout_ms}",
+    }
+
+
+def translate(exc: psycopg.Error) -> Exception:
+    """The error of this package that a driver's error means."""
+    if isinstance(exc, CONTENDED):
+        return Contended(str(exc).strip())
+    if isinstance(exc, CALLER_MISTAKES):
+        return InvalidInput(exc.diag.message_primary or str(exc), field=exc.diag.constraint_name)
+    if isinstance(exc, SCHEMA_ABSENT):
+        return mismatch_error()
+    if isinstance(exc, psycopg.OperationalError | psycopg_pool.PoolTimeout):
+        return DatabaseUnavailable(f"PostgreSQL did not answer: {exc}")
+    return exc
+
+
+def connect(database_url: str | None = None, redis_url: str | None = None) -> Truerank:
+    """A client for two addresses; those not given come from TRUERANK_* variables.
+
+    Raises:
+        SettingsInvalid: an address is neither given nor set.
+    """
+    return Truerank(load(database_url=database_url, redis_url=redis_url))

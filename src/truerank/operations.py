@@ -1,0 +1,290 @@
+"""Everything a client can do, each written once as steps for blocking and asyncio clients."""
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from truerank.command import board as boards
+from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
+from truerank.errors import Contended
+from truerank.model import (
+    Board,
+    BoardSpec,
+    Numbering,
+    Operator,
+    Order,
+    Page,
+    PageRequest,
+    Receipt,
+    ScoreEvent,
+    Season,
+    Source,
+    TieBreak,
+    Token,
+)
+from truerank.read import season as seasons
+from truerank.read.answers import Answers
+from truerank.read.status import Status, status
+from truerank.read.waiting import wait_visible
+from truerank.settings import Settings
+from truerank.steps import Pause, Query, Steps
+
+_TRIES_MAX = 5
+_PAUSE_S_MAX = 0.05
+
+
+class Operations:
+    """What `truerank.client.Truerank` and `truerank.aio.Truerank` offer under the same names."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._prefix = settings.prefix
+        self._answers = Answers(prefix=settings.prefix, remember_ms=settings.board_cache_ms)
+
+    def create_board(
+        self,
+        key: str,
+        *,
+        operator: Operator | str = Operator.SUM,
+        order: Order | str = Order.DESC,
+        seasons: Sequence[str] = ("all", "week", "month"),
+        zone: str = "UTC",
+        decimals: int = 0,
+        tie_breaks: Sequence[TieBreak] = (),
+        value_min: int = -(2**63),
+        value_max: int = 2**63 - 1,
+        total_min: int = -(2**63),
+        total_max: int = 2**63 - 1,
+    ) -> Steps[bool]:
+        """Make a board; True where it is new, False where it exists with the same settings.
+
+        Args:
+            key: 1 to 100 characters, exact, without control characters, `/` and backslash.
+            operator: `sum`, `best` or `latest`: how a member's events become one score.
+            order: `desc` or `asc`: which scores come first.
+            seasons: any of `all`, `day`, `week` (ISO), `month`, `year`.
+            zone: IANA name of the time zone in which seasons begin.
+            decimals: 0 to 18; scores are kept as integers scaled by it.
+            tie_breaks: up to four columns that decide between equal scores.
+            value_min: smallest value of one event, scaled.
+            value_max: largest value of one event, scaled.
+            total_min: smallest total, scaled; an event that would go below is refused.
+            total_max: largest total, scaled.
+
+        Raises:
+            InvalidInput: a setting is malformed; `field` names it.
+            BoardExists: the key is taken by a board with other settings.
+        """
+        return (
+            yield from boards.create_board(
+                BoardSpec(
+                    key=key,
+                    operator=boards.choice(Operator, operator, "operator"),
+                    order=boards.choice(Order, order, "order"),
+                    seasons=tuple(seasons),
+                    zone=zone,
+                    decimals=decimals,
+                    tie_breaks=tuple(tie_breaks),
+                    value_min=value_min,
+                    value_max=value_max,
+                    total_min=total_min,
+                    total_max=total_max,
+                )
+            )
+        )
+
+    def create_season(
+        self, board: str, label: str, starts_at: datetime, ends_at: datetime
+    ) -> Steps[bool]:
+        """Add a custom season, `[starts_at, ends_at)`, both aware; True where it is new."""
+        return (yield from boards.create_season(board, label, starts_at, ends_at))
+
+    def boards(self) -> Steps[list[Board]]:
+        """All boards, in order of their keys."""
+        return (yield from boards.list_boards())
+
+    def board(self, key: str) -> Steps[Board]:
+        """One board.
+
+        Raises:
+            BoardUnknown: no board has this key.
+        """
+        board, _ = yield from boards.find_board(key)
+        return board
+
+    def seasons(
+        self, board: str, *, period: str | None = None, limit: int = 1000, offset: int = 0
+    ) -> Steps[list[Season]]:
+        """The seasons of a board in which something happened; `all` first, then the latest."""
+        found, _ = yield from self._answers.board(board)
+        return (yield from seasons.list_seasons(found, period=period, limit=limit, offset=offset))
+
+    def season(self, board: str, label: str | None = None) -> Steps[Season]:
+        """The season a label names; without one `all` where kept, else the current one."""
+        found, _ = yield from self._answers.board(board)
+        return (yield from self._answers.season(found, label))
+
+    def submit_score(
+        self,
+        board: str,
+        *,
+        event_id: str,
+        member: str,
+        value: int | str,
+        occurred_at: datetime | None = None,
+        ties: Sequence[int] = (),
+        metadata: Any = None,
+        expected_season: str | None = None,
+    ) -> Steps[Receipt]:
+        """Apply one score event in a transaction of its own; safe to repeat.
+
+        To commit a score together with your own rows, call `truerank.submit_score` with your
+        connection instead.
+
+        Raises:
+            EventConflict: `event_id` already names another command.
+            EventRefused: the board's rules refuse the event; `reason` says which.
+            BoardUnknown: no board has this key.
+        """
+        event = ScoreEvent(
+            event_id=event_id,
+            member=member,
+            value=value,
+            occurred_at=occurred_at,
+            ties=tuple(ties),
+            metadata=metadata,
+        )
+        (receipt,) = yield from self.submit_scores(board, [event], expected_season=expected_season)
+        return or_raise(board, receipt)
+
+    def submit_scores(
+        self, board: str, events: Sequence[ScoreEvent], *, expected_season: str | None = None
+    ) -> Steps[list[Receipt]]:
+        """Apply several events to one board in one transaction; outcomes are values.
+
+        Raises:
+            InvalidInput: an event is malformed; nothing was sent.
+            Contended: other transactions were in the way several times; nothing was written.
+        """
+        if not events:
+            return []
+        parameters = submit_parameters(board, events, expected_season)
+        for tries_left in reversed(range(_TRIES_MAX)):
+            try:
+                return receipts(events, (yield Query(SUBMIT, parameters)))
+            except Contended:
+                if not tries_left:
+                    raise
+                # Jitter parts those who were in each other's way.
+                yield Pause(random.uniform(0, _PAUSE_S_MAX))  # noqa: S311 - no secret
+        raise AssertionError("the last try returns or raises")
+
+    def top(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        member: str | None = None,
+        around_limit: int = 5,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The first places, and beside them the place and neighbourhood of one member.
+
+        Args:
+            board: the board's key.
+            season: a label; None: `all` where the board has it, else the current season.
+            limit: rows, 0 to 1000.
+            offset: rows passed over, from 0.
+            member: whose place and neighbourhood come in the same answer, from one snapshot.
+            around_limit: rows of the neighbourhood; never more than the board has.
+            numbering: `competition` 1224 or `ordinal` 1234.
+            source: insist on the projection or the database.
+        """
+        request = PageRequest(
+            offset=offset,
+            limit=limit,
+            members=() if member is None else (member,),
+            around=member,
+            around_limit=around_limit,
+            numbering=boards.choice(Numbering, numbering, "numbering"),
+        )
+        return (yield from self._page(board, season, request, source))
+
+    def around(
+        self,
+        board: str,
+        member: str,
+        season: str | None = None,
+        *,
+        limit: int = 11,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The neighbourhood of a member in `around`, its place in `places`.
+
+        The window has `limit` rows at both ends of the board too, unless the board is smaller;
+        it is empty where the member has no place.
+        """
+        request = PageRequest(
+            members=(member,),
+            around=member,
+            around_limit=limit,
+            numbering=boards.choice(Numbering, numbering, "numbering"),
+        )
+        return (yield from self._page(board, season, request, source))
+
+    def places(
+        self,
+        board: str,
+        members: Iterable[str],
+        season: str | None = None,
+        *,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The places of up to 1000 members, from one snapshot, in the order asked."""
+        request = PageRequest(
+            members=tuple(members), numbering=boards.choice(Numbering, numbering, "numbering")
+        )
+        return (yield from self._page(board, season, request, source))
+
+    def place(
+        self,
+        board: str,
+        member: str,
+        season: str | None = None,
+        *,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The place of one member, as the only one of `places`."""
+        return (
+            yield from self.places(board, (member,), season, numbering=numbering, source=source)
+        )
+
+    def wait_visible(
+        self, token: Token, boards: Iterable[str], *, timeout_s: float = 10.0
+    ) -> Steps[None]:
+        """Wait until the projection shows the write behind a token, on all of these boards.
+
+        Raises:
+            NotVisibleYet: it took longer than `timeout_s`. The write is committed all the same.
+        """
+        groups = set()
+        for key in boards:
+            board, _ = yield from self._answers.board(key)
+            groups.add(board.group)
+        yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
+
+    def status(self) -> Steps[Status]:
+        """One look at both stores: what waits, who works, how far the copies are."""
+        return (yield from status(self._prefix))
+
+    def _page(
+        self, board: str, season: str | None, request: PageRequest, source: Source | str | None
+    ) -> Steps[Page]:
+        insisted = None if source is None else boards.choice(Source, source, "source")
+        return (yield from self._answers.page(board, season, request, source=insisted))

@@ -1,0 +1,146 @@
+"""Which source answers, and what is remembered between questions.
+
+The default is the projection, and PostgreSQL where that isn't whole; never both in one answer.
+"""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from truerank.command.board import find_board
+from truerank.errors import DatabaseUnavailable, InvalidInput, ProjectionUnavailable
+from truerank.model import Board, Page, PageRequest, Season, Source
+from truerank.read import database, projected
+from truerank.read.season import find_season
+from truerank.steps import Steps
+
+LIMIT_MAX = 1000
+_OFFSET_MAX = 2**31 - 1
+_MEMBER_CHARS_MAX = 200
+_REMEMBERED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    board: Board
+    epoch: str
+    until: float
+
+
+class Answers:
+    """Answers questions for one client; remembers boards, seasons and generations."""
+
+    def __init__(self, *, prefix: str, remember_ms: int) -> None:
+        self._prefix = prefix
+        self._remember_s = remember_ms / 1000
+        self._pointers = projected.Pointers()
+        self._boards: dict[str, _Remembered] = {}
+        self._seasons: dict[tuple[int, str | None], tuple[Season, float]] = {}
+
+    def page(
+        self,
+        board_key: str,
+        season_label: str | None,
+        request: PageRequest,
+        *,
+        source: Source | None = None,
+    ) -> Steps[Page]:
+        """Answer one question about one season of a board.
+
+        Args:
+            board_key: exact text.
+            season_label: None: `all` where the board has it, else the current season.
+            request: what to read.
+            source: insist on one source; None: the projection, or PostgreSQL where it isn't whole.
+
+        Raises:
+            BoardUnknown, SeasonUnknown: there is nothing to read.
+            InvalidInput: a number is out of range; `field` names it.
+            ProjectionUnavailable, DatabaseUnavailable: the source insisted on, or both, are away.
+        """
+        check_request(request)
+        board, epoch = yield from self.board(board_key)
+        season = yield from self.season(board, season_label)
+        if source is not Source.DATABASE:
+            try:
+                return (
+                    yield from projected.read_page(
+                        board,
+                        season,
+                        request,
+                        prefix=self._prefix,
+                        pointers=self._pointers,
+                        epoch=epoch,
+                    )
+                )
+            except ProjectionUnavailable:
+                if source is Source.PROJECTION:
+                    raise
+        return (yield from database.read_page(board, season, request))
+
+    def board(self, key: str) -> Steps[tuple[Board, str]]:
+        """A board and the source's epoch, remembered for a short while.
+
+        While PostgreSQL is away, what was remembered stays good: ranks don't depend on it.
+        """
+        now = time.monotonic()
+        known = self._boards.get(key)
+        if known is None or now > known.until:
+            try:
+                board, epoch = yield from find_board(key)
+            except DatabaseUnavailable:
+                if known is None:
+                    raise
+            else:
+                _make_room(self._boards)
+                known = self._boards[key] = _Remembered(board, epoch, now + self._remember_s)
+        return known.board, known.epoch
+
+    def season(self, board: Board, label: str | None) -> Steps[Season]:
+        """The season a label names, remembered for a short while, never beyond its end."""
+        now = time.monotonic()
+        known = self._seasons.get((board.id, label))
+        if known is not None:
+            season, until = known
+            over = (
+                label is None and season.ends_at is not None and season.ends_at <= datetime.now(UTC)
+            )
+            if now <= until and not over:
+                return season
+        try:
+            season = yield from find_season(board, label)
+        except DatabaseUnavailable:
+            if known is None:
+                raise
+            return known[0]
+        _make_room(self._seasons)
+        self._seasons[board.id, label] = (season, now + self._remember_s)
+        return season
+
+
+def check_request(request: PageRequest) -> None:
+    """Refuse numbers and ids that no answer can be given for.
+
+    Raises:
+        InvalidInput: `field` names what is out of range.
+    """
+    for name, value, high in (
+        ("limit", request.limit, LIMIT_MAX),
+        ("offset", request.offset, _OFFSET_MAX),
+        ("around_limit", request.around_limit, LIMIT_MAX),
+        ("members", len(request.members), LIMIT_MAX),
+    ):
+        if type(value) is not int or not 0 <= value <= high:
+            raise InvalidInput(f"{name} is a whole number from 0 to {high}", field=name)
+    for member in (*request.members, *([request.around] if request.around is not None else [])):
+        if not isinstance(member, str) or not 1 <= len(member) <= _MEMBER_CHARS_MAX:
+            raise InvalidInput("a member's id has 1 to 200 characters", field="member")
+        try:
+            member.encode()
+        except UnicodeEncodeError as exc:
+            raise InvalidInput("half a surrogate pair in a member's id", field="member") from exc
+
+
+def _make_room(remembered: "dict[str, _Remembered] | dict[tuple[int, str | None], object]") -> None:
+    if len(remembered) >= _REMEMBERED_MAX:
+        remembered.clear()
