@@ -28,6 +28,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_timeout_ms: Milliseconds = 2000  # deadline of every Redis call
     database_timeout_ms: Milliseconds = 10_000  # deadline of every statement that reads
     pool_max: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10  # connections per pool
+    segment_s: Annotated[int, msgspec.Meta(ge=1)] = 28_800  # a quarter of the outbox turns so often
+    segment_bytes_max: Annotated[int, msgspec.Meta(ge=1 << 20)] = 1 << 30  # or when it is so large
+    dead_s: Annotated[int, msgspec.Meta(ge=1)] = 86_400  # a copy unseen so long is filled anew
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
 
 

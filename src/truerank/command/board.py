@@ -1,5 +1,6 @@
 """Make boards and custom seasons."""
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -128,7 +129,7 @@ def check_key(key: str) -> None:
     check_text(key, "board")
     if not 1 <= len(key) <= _KEY_CHARS_MAX:
         raise InvalidInput("a board's key has 1 to 100 characters", field="board")
-    if key in {".", ".."} or any(c in "/\\" or not c.isprintable() and c != " " for c in key):
+    if key in {".", ".."} or any(c in "/\\" or unicodedata.category(c) == "Cc" for c in key):
         raise InvalidInput(
             "a board's key has no control characters, no / and no backslash", field="board"
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
-from redis.asyncio.connection import Connection, ConnectionPool
+from redis.asyncio.connection import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -36,7 +36,7 @@ class AsyncLink:
             (reply,) = await _exchange(connection, [evalsha(call)])
             if isinstance(reply, NoScriptError):
                 (reply,) = await _exchange(connection, [eval_body(call)])
-            run_id: str | None = connection.truerank_run_id  # type: ignore[attr-defined]  # _greet
+            run_id: str | None = connection.truerank_run_id
         if isinstance(reply, ResponseError):
             raise ProjectionUnavailable(f"{call.script}: {reply}") from reply
         return reply, run_id
@@ -68,7 +68,7 @@ async def _greet(connection: Any) -> None:
         connection.truerank_run_id = None
 
 
-async def _exchange(connection: Connection, commands: Sequence[Sequence[Any]]) -> list[Any]:
+async def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
     await connection.send_packed_command(connection.pack_commands(commands))
     replies: list[Any] = []
     for _ in commands:
@@ -85,14 +85,14 @@ class _Borrowed:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
 
-    async def __aenter__(self) -> Connection:
+    async def __aenter__(self) -> Any:
         try:
-            self._connection: Connection = await self._pool.get_connection()
+            self._connection: Any = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         except (RedisError, OSError) as exc:
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
 
-    async def __aexit__(self, kind: type[BaseException] | None, exc: Any, trace: object) -> None:
+    async def __aexit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         if kind is not None:
             # A reply may still be on its way: the next borrower must not read it.
             await self._connection.disconnect(nowait=True)

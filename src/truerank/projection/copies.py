@@ -3,6 +3,7 @@
 A generation is one complete copy. Redis decides which is live; PostgreSQL lists them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -52,7 +53,7 @@ class Copy:
 
 
 class Copies:
-    """The generations of all groups under one prefix."""
+    """The generations of all groups under one prefix; every method serves many at once."""
 
     def __init__(self, link: Link, prefix: str) -> None:
         self._link = link
@@ -66,99 +67,128 @@ class Copies:
         """The keys of one generation."""
         return self.group(group).generation(generation)
 
-    def live(self, group: int) -> Copy | None:
-        """The copy that readers read, or None where there is none or its meta is damaged."""
-        generation = self._link.command("GET", self.group(group).pointer)
-        return self.read(group, generation.decode()) if generation else None
+    def pointed(self, groups: Sequence[int]) -> dict[int, str]:
+        """The generation that each group's pointer names; groups without one are absent."""
+        replies = self._link.commands([("GET", self.group(group).pointer) for group in groups])
+        return {g: reply.decode() for g, reply in zip(groups, replies, strict=True) if reply}
 
-    def read(self, group: int, generation: str) -> Copy | None:
-        """The meta of one generation, or None where it is missing or damaged."""
-        values = self._link.command("HMGET", self.keys(group, generation).meta, *_FIELDS)
-        if any(value is None for value in values):
-            return None
-        texts = dict(zip(_FIELDS, (value.decode() for value in values), strict=True))
-        return Copy(group=group, generation=generation, **texts)
-
-    def begin(self, conn: Connection, group: int, epoch: str, tick: Tick) -> Copy:
-        """Make an empty generation that starts at `tick`, listed before it exists."""
-        generation = uuid4().hex
-        conn.execute(
-            "SELECT truerank.note_generation(%s, %s::smallint, %s, %s, %s, %s::pg_snapshot)",
-            (generation, group, epoch, "warming", tick.id, tick.snapshot),
+    def read(self, generations: Sequence[tuple[int, str]]) -> list[Copy]:
+        """The metas of these (group, generation); missing or damaged ones are left out."""
+        replies = self._link.commands(
+            [("HMGET", self.keys(group, name).meta, *_FIELDS) for group, name in generations]
         )
+        return [
+            Copy(
+                group=group,
+                generation=name,
+                **dict(zip(_FIELDS, (value.decode() for value in values), strict=True)),
+            )
+            for (group, name), values in zip(generations, replies, strict=True)
+            if all(value is not None for value in values)
+        ]
+
+    def begin(self, conn: Connection, groups: Sequence[int], epoch: str, tick: Tick) -> list[Copy]:
+        """Make an empty generation of each group, starting at `tick`; listed before it exists."""
         meta = {
             "epoch": epoch,
             "cursor": cursor_text(tick, tick.snapshot),
             "pending": "",
             "snapshot": tick.snapshot,
-            "tick": str(tick.id),
             "scan": "",
             "high": "",
             "covered": f"{tick.id}:{tick.nonce}",
         }
-        self._link.call(
-            ScriptCall(
-                "begin",
-                [self.keys(group, generation).meta],
-                [part for pair in meta.items() for part in pair],
-            )
+        copies = [Copy(group=group, generation=uuid4().hex, **meta) for group in groups]
+        conn.execute(
+            "SELECT truerank.note_generations(%s::uuid[], %s::smallint[], %s, %s, %s::pg_snapshot)",
+            ([copy.generation for copy in copies], list(groups), epoch, tick.id, tick.snapshot),
         )
-        copy = self.read(group, generation)
-        assert copy is not None, "the meta was written by the call before"
-        return copy
+        fields = [word for pair in meta.items() for word in pair]
+        self._link.calls(
+            [
+                ScriptCall(
+                    "begin",
+                    [self.keys(copy.group, copy.generation).meta],
+                    [*fields, "tick", str(tick.id)],
+                )
+                for copy in copies
+            ]
+        )
+        return copies
 
-    def switch(self, conn: Connection, new: Copy, live: Copy | None) -> bool:
-        """Let readers read `new`, unless either copy has moved since it was read.
+    def switch(self, conn: Connection, pairs: Sequence[tuple[Copy, Copy | None]]) -> set[int]:
+        """Let readers read the first of each pair instead of the second.
 
-        Never to a copy that shows less than the live one. Whatever was live before is retired.
+        Not where either copy has moved since it was read, and never to a copy that shows less
+        than the live one. Whatever was live before is retired.
+
+        Returns:
+            The groups that switched.
         """
-        if not new.warm:
-            return False
-        if live is not None and live.epoch == new.epoch:
-            shown, shows = Snapshot.parse(live.snapshot), Snapshot.parse(new.snapshot)
-            if not shows.contains(shown):
-                return False
-        pointed = self._link.command("GET", self.group(new.group).pointer)
-        before = pointed.decode() if pointed else ""
-        reply, _ = self._link.call(
-            ScriptCall(
-                "switch",
-                [
-                    self.group(new.group).pointer,
-                    self.keys(new.group, new.generation).meta,
-                    self.keys(new.group, live.generation if live else new.generation).meta,
-                ],
-                [
-                    new.epoch,
-                    new.generation,
-                    new.cursor,
-                    before,
-                    live.cursor if live else "",
-                ],
-            )
+        before = self.pointed([new.group for new, _ in pairs])
+        allowed = [(new, live) for new, live in pairs if _may_follow(new, live)]
+        replies, _ = self._link.calls(
+            [
+                ScriptCall(
+                    "switch",
+                    [
+                        self.group(new.group).pointer,
+                        self.keys(new.group, new.generation).meta,
+                        self.keys(new.group, live.generation if live else new.generation).meta,
+                    ],
+                    [
+                        new.epoch,
+                        new.generation,
+                        new.cursor,
+                        before.get(new.group, ""),
+                        live.cursor if live else "",
+                    ],
+                )
+                for new, live in allowed
+            ]
         )
-        if reply != SwitchReply.SWITCHED:
-            return False
-        conn.execute("SELECT truerank.note_switch(%s, %s::smallint)", (new.generation, new.group))
-        if before:
-            self.retire(conn, new.group, before)
+        switched = [
+            new
+            for (new, _), reply in zip(allowed, replies, strict=True)
+            if reply == SwitchReply.SWITCHED
+        ]
+        conn.execute(
+            "SELECT truerank.note_switches(%s::uuid[], %s::smallint[])",
+            ([new.generation for new in switched], [new.group for new in switched]),
+        )
+        self.retire(
+            conn, [(new.group, before[new.group]) for new in switched if new.group in before]
+        )
+        return {new.group for new in switched}
+
+    def hide(self, groups: Sequence[int]) -> None:
+        """Take pointers away: nobody is served from these groups until the next switch."""
+        self._link.commands([("DEL", self.group(group).pointer) for group in groups])
+
+    def listed(self, conn: Connection, groups: Sequence[int]) -> list[tuple[int, str]]:
+        """The generations of these groups that a worker was filling, by PostgreSQL's list."""
+        rows = conn.execute(
+            "SELECT grp, id FROM truerank.warming_generations(%s::smallint[])", (list(groups),)
+        )
+        return [(group, generation.hex) for group, generation in rows.fetchall()]
+
+    def retire(self, conn: Connection, generations: Sequence[tuple[int, str]]) -> None:
+        """Remove copies that nobody reads: the meta first, then one ranking at a time."""
+        for group, generation in generations:
+            keys = self.keys(group, generation)
+            rankings, _ = self._link.commands([("HKEYS", keys.counts), ("UNLINK", keys.meta)])
+            for ranking in rankings:
+                self._link.command("UNLINK", keys.places(int(ranking)), keys.shown(int(ranking)))
+            self._link.command("UNLINK", keys.counts)
+        if generations:
+            conn.execute(
+                "SELECT truerank.drop_generations(%s::uuid[])", ([name for _, name in generations],)
+            )
+
+
+def _may_follow(new: Copy, live: Copy | None) -> bool:
+    if not new.warm:
+        return False
+    if live is None or live.epoch != new.epoch:
         return True
-
-    def hide(self, group: int) -> None:
-        """Take the pointer away: nobody is served from this group until the next switch."""
-        self._link.command("DEL", self.group(group).pointer)
-
-    def listed(self, conn: Connection, group: int) -> list[str]:
-        """The generations of a group that a worker was filling, by PostgreSQL's list."""
-        rows = conn.execute("SELECT truerank.warming_generations(%s::smallint)", (group,))
-        return [generation.hex for (generation,) in rows.fetchall()]
-
-    def retire(self, conn: Connection, group: int, generation: str) -> None:
-        """Remove a copy that nobody reads: its meta first, then its rankings one by one."""
-        keys = self.keys(group, generation)
-        rankings = self._link.command("HKEYS", keys.counts)
-        self._link.command("UNLINK", keys.meta)
-        for ranking in rankings:
-            self._link.command("UNLINK", keys.places(int(ranking)), keys.shown(int(ranking)))
-        self._link.command("UNLINK", keys.counts)
-        conn.execute("SELECT truerank.drop_generation(%s)", (generation,))
+    return Snapshot.parse(new.snapshot).contains(Snapshot.parse(live.snapshot))

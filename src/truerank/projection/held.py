@@ -99,8 +99,9 @@ def apply_calls(
                 *(
                     word
                     for part in piece
-                    for word in (part.ranking, part.board, part.key_bytes, len(part.rows))
-                    + tuple(part.rows)
+                    for word in _words(
+                        part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
+                    )
                 ),
             ],
         )
@@ -125,10 +126,14 @@ def fill_call(
             *(
                 word
                 for part in parts
-                for word in (part.ranking, part.key_bytes, len(part.rows), *part.rows)
+                for word in _words(part.ranking, part.key_bytes, len(part.rows), *part.rows)
             ),
         ],
     )
+
+
+def _words(*words: int | bytes) -> tuple[int | bytes, ...]:
+    return words
 
 
 def _ranking_keys(generation: GenerationKeys, parts: Sequence[Part]) -> list[str]:

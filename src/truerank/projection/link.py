@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import Connection, ConnectionPool
+from redis.connection import ConnectionPool
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
@@ -103,16 +103,24 @@ class Link:
             return replies, _run_id(connection)
 
     def command(self, *words: str | bytes | int) -> Any:
-        """Send one command.
+        """Send one command; see `commands`."""
+        (reply,) = self.commands([words])
+        return reply
+
+    def commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        """Send several commands in one round trip.
 
         Raises:
             ProjectionUnavailable: no server, no reply in time, or an error as reply.
         """
+        if not commands:
+            return []
         with _Borrowed(self._pool) as connection:
-            (reply,) = _exchange(connection, [words])
-        if isinstance(reply, ResponseError):
-            raise ProjectionUnavailable(f"{words[0]!r}: {reply}") from reply
-        return reply
+            replies = _exchange(connection, commands)
+        for words, reply in zip(commands, replies, strict=True):
+            if isinstance(reply, ResponseError):
+                raise ProjectionUnavailable(f"{words[0]!r}: {reply}") from reply
+        return replies
 
     def clock(self) -> tuple[int, str | None]:
         """The server's clock in microseconds since 1970, and its run id."""
@@ -144,7 +152,7 @@ def _run_id(connection: Any) -> str | None:
     return run_id
 
 
-def _exchange(connection: Connection, commands: Sequence[Sequence[Any]]) -> list[Any]:
+def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
     connection.send_packed_command(connection.pack_commands(commands))
     replies: list[Any] = []
     for _ in commands:
@@ -158,17 +166,17 @@ def _exchange(connection: Connection, commands: Sequence[Sequence[Any]]) -> list
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read."""
 
-    def __init__(self, pool: "ConnectionPool[Any]") -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Any:
         try:
-            self._connection: Connection = self._pool.get_connection()
+            self._connection: Any = self._pool.get_connection()
         except (RedisError, OSError) as exc:
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
 
-    def __exit__(self, kind: type[BaseException] | None, exc: Any, trace: object) -> None:
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         if kind is not None:
             # A reply may still be on its way: the next borrower must not read it.
             self._connection.disconnect()

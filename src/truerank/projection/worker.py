@@ -6,7 +6,7 @@ was lost changes nothing here: the copy's meta is read again, and tells where to
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import psycopg
@@ -15,6 +15,7 @@ import structlog
 from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
 from truerank.outbox import ticks
 from truerank.outbox.leases import Worker
+from truerank.outbox.retention import Turn, turn_ring
 from truerank.outbox.ticks import Batch, Connection, Part, Tick
 from truerank.projection.copies import Copies, named_tick
 from truerank.projection.filling import scan_chunk
@@ -49,6 +50,7 @@ class Projector:
         self._known_rankings: set[int] = set()
         self._renew_at = 0.0
         self._heartbeat_at = 0.0
+        self._turn = Turn.FRESH
         self._clock: tuple[int, float, str | None] | None = None
 
     def step(self) -> bool:
@@ -78,6 +80,7 @@ class Projector:
         if heartbeat:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
             self._note_cursors(tick)
+            self._turn_ring()
         return changed
 
     @property
@@ -105,31 +108,38 @@ class Projector:
         row = self._conn.execute("SELECT truerank.current_epoch()").fetchone()
         assert row is not None, "the function returns one row"
         self._epoch = row[0].hex
-        tick = None
-        for group in sorted(self._unread):
-            self._held = [held for held in self._held if held.copy.group != group]
-            live = self._copies.live(group)
-            if live is not None and live.epoch == self._epoch:
-                self._held.append(Held.of(live, live=True))
-            elif live is not None:
-                # Its versions mean nothing in this epoch: better no answer than an invented one.
-                self._copies.hide(group)
-                self._copies.retire(self._conn, group, live.generation)
-            for generation in self._copies.listed(self._conn, group):
-                copy = self._copies.read(group, generation)
-                if copy is not None and copy.epoch == self._epoch:
-                    self._held.append(Held.of(copy, live=False))
-                else:
-                    self._copies.retire(self._conn, group, generation)
-            if not any(held.copy.group == group for held in self._held):
-                tick = tick or ticks.take_tick(self._conn, since=None, anyway=True)
-                self._begin(group, tick)
-            self._unread.discard(group)
+        groups = sorted(self._unread)
+        self._held = [held for held in self._held if held.copy.group not in self._unread]
+        pointed = self._copies.pointed(groups)
+        live = self._copies.read(list(pointed.items()))
+        listed = self._copies.listed(self._conn, groups)
+        warming = self._copies.read(listed)
+        # Versions of another epoch mean nothing: better no answer than an invented one.
+        strange = [copy for copy in live if copy.epoch != self._epoch]
+        self._copies.hide([copy.group for copy in strange])
+        kept = [copy for copy in warming if copy.epoch == self._epoch]
+        names = {copy.generation for copy in kept}
+        self._copies.retire(
+            self._conn,
+            [(copy.group, copy.generation) for copy in strange]
+            + [(group, name) for group, name in listed if name not in names],
+        )
+        self._held += [Held.of(copy, live=True) for copy in live if copy not in strange]
+        self._held += [Held.of(copy, live=False) for copy in kept]
+        self._begin(sorted(set(groups) - {held.copy.group for held in self._held}))
+        self._unread.clear()
 
-    def _begin(self, group: int, tick: Tick | None) -> None:
+    def _begin(self, groups: Sequence[int]) -> None:
+        """Start to fill a new copy of each group."""
+        if groups:
+            tick = self._tick()
+            copies = self._copies.begin(self._conn, groups, self._epoch, tick)
+            self._held += [Held.of(copy, live=False) for copy in copies]
+
+    def _tick(self) -> Tick:
+        tick = ticks.take_tick(self._conn, since=None, anyway=True)
         assert tick is not None, "a tick asked for anyway is always taken"
-        copy = self._copies.begin(self._conn, group, self._epoch, tick)
-        self._held.append(Held.of(copy, live=False))
+        return tick
 
     def _read_clock(self) -> tuple[int | None, str | None]:
         # The bound on staleness is a difference of this clock; where it jumps there is none.
@@ -201,7 +211,7 @@ class Projector:
         _, _, damaged = reply
         if damaged and not any(h.copy.group == group and not h.live for h in self._held):
             _log().warning("ranking_damaged", group=group, rankings=damaged)
-            self._begin(group, ticks.take_tick(self._conn, since=None, anyway=True))
+            self._begin([group])
         if stamp is not None and group not in self._unread:
             held.cursor, held.pending = str(call.args[10]), ""
             held.since, held.since_tick = stamp.reached, named_tick(held.cursor)
@@ -223,14 +233,14 @@ class Projector:
             self._epoch = row[0].hex
             self._unread |= self._groups
             return
-        tick = ticks.take_tick(self._conn, since=None, anyway=True)
-        for held in together:
-            _log().warning("cursor_pruned", group=held.copy.group)
-            self._held.remove(held)
-            if not held.live:
-                self._copies.retire(self._conn, held.copy.group, held.copy.generation)
-            if not any(h.copy.group == held.copy.group for h in self._held):
-                self._begin(held.copy.group, tick)
+        _log().warning("cursor_pruned", groups=sorted({held.copy.group for held in together}))
+        self._held = [held for held in self._held if held not in together]
+        self._copies.retire(
+            self._conn,
+            [(h.copy.group, h.copy.generation) for h in together if not h.live],
+        )
+        groups = {held.copy.group for held in together}
+        self._begin(sorted(groups - {held.copy.group for held in self._held}))
 
     def _fill(self) -> None:
         warming = [held for held in self._held if held.copy.scan != "done"]
@@ -239,9 +249,7 @@ class Projector:
         chunks = [
             scan_chunk(self._conn, held.copy, self._settings.scan_rows_max) for held in warming
         ]
-        # After the chunks were read: it covers every row in them.
-        tick = ticks.take_tick(self._conn, since=None, anyway=True)
-        assert tick is not None, "a tick asked for anyway is always taken"
+        tick = self._tick()  # after the chunks were read: it covers every row in them
         calls = [
             fill_call(held, self._copies.group(held.copy.group), parts, position, tick)
             for held, (parts, position) in zip(warming, chunks, strict=True)
@@ -260,16 +268,24 @@ class Projector:
             )
 
     def _switch(self) -> None:
-        for held in [h for h in self._held if not h.live and h.copy.warm]:
+        warm = [held for held in self._held if not held.live and held.copy.warm]
+        if not warm:
+            return
+        live = {held.copy.group: held for held in self._held if held.live}
+        pairs = [
+            (held.copy, live[held.copy.group].copy if held.copy.group in live else None)
+            for held in warm
+        ]
+        switched = self._copies.switch(self._conn, pairs)
+        for held in warm:
             group = held.copy.group
-            live = next((h for h in self._held if h.live and h.copy.group == group), None)
-            if self._copies.switch(self._conn, held.copy, live.copy if live else None):
-                held.live = True
-                if live is not None:
-                    self._held.remove(live)
-                    _log().info("switched", group=group, generation=held.copy.generation)
-            else:
+            if group not in switched:
                 self._unread.add(group)
+                continue
+            held.live = True
+            if group in live:
+                self._held.remove(live[group])
+                _log().info("switched", group=group, generation=held.copy.generation)
 
     def _note_rankings(self, rankings: Iterable[int]) -> None:
         new = set(rankings) - self._known_rankings
@@ -285,6 +301,17 @@ class Projector:
             "SELECT truerank.note_cursors(%s::uuid[], %s, %s::pg_snapshot)",
             ([held.copy.generation for held in self._held], tick.id, tick.snapshot),
         )
+
+    def _turn_ring(self) -> None:
+        turn = turn_ring(
+            self._conn,
+            age_s=self._settings.segment_s,
+            bytes_max=self._settings.segment_bytes_max,
+            dead_s=self._settings.dead_s,
+        )
+        if turn not in {Turn.FRESH, self._turn}:
+            _log().info("ring", turn=turn.value)
+        self._turn = turn
 
 
 def run(
@@ -304,7 +331,8 @@ def run(
         ProjectionUnsafe: the Redis server may evict keys.
         SchemaMismatch: the database isn't at the schema of this release.
     """
-    assert settings.database_url and settings.redis_url, "the caller resolves both addresses"
+    assert settings.database_url is not None, "the caller resolves it"
+    assert settings.redis_url is not None, "the caller resolves it"
     link = Link(settings.redis_url, timeout_ms=settings.redis_timeout_ms, connections_max=2)
     failures = 0
     try:

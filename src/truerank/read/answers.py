@@ -4,8 +4,10 @@ The default is the projection, and PostgreSQL where that isn't whole; never both
 """
 
 import time
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from truerank.command.board import find_board
 from truerank.errors import DatabaseUnavailable, InvalidInput, ProjectionUnavailable
@@ -141,6 +143,6 @@ def check_request(request: PageRequest) -> None:
             raise InvalidInput("half a surrogate pair in a member's id", field="member") from exc
 
 
-def _make_room(remembered: "dict[str, _Remembered] | dict[tuple[int, str | None], object]") -> None:
+def _make_room(remembered: MutableMapping[Any, Any]) -> None:
     if len(remembered) >= _REMEMBERED_MAX:
         remembered.clear()

@@ -5,7 +5,7 @@ from typing import Any
 
 from truerank.errors import ProjectionUnavailable
 from truerank.model import Board, Freshness, Page, PageRequest, Season, Source
-from truerank.projection.keys import GenerationKeys, GroupKeys
+from truerank.projection.keys import GroupKeys
 from truerank.projection.scripts import PageReply
 from truerank.read.decode import RawPage, RawPlace, RawSlice, decode, row_bytes
 from truerank.steps import Get, ScriptCall, Steps
@@ -60,8 +60,7 @@ def read_page(
             generation = pointed.decode() if pointed else ""
         if not generation:
             raise ProjectionUnavailable(f"group {board.group} has no copy in Redis")
-        reply, run_id = yield _call(keys, keys.generation(generation), generation,
-                                    board, season, request)  # fmt: skip
+        reply, run_id = yield _call(keys, generation, board, season, request)
         if reply[0] == PageReply.MOVED:
             pointers.set(board.group, reply[1].decode())
             continue
@@ -78,13 +77,9 @@ def read_page(
 
 
 def _call(
-    keys: GroupKeys,
-    generation_keys: GenerationKeys,
-    generation: str,
-    board: Board,
-    season: Season,
-    request: PageRequest,
+    keys: GroupKeys, generation: str, board: Board, season: Season, request: PageRequest
 ) -> ScriptCall:
+    copy = keys.generation(generation)
     members = list(request.members)
     if request.around is not None:
         members.insert(0, request.around)
@@ -92,10 +87,10 @@ def _call(
         "page",
         [
             keys.pointer,
-            generation_keys.meta,
-            generation_keys.counts,
-            generation_keys.places(season.ranking),
-            generation_keys.shown(season.ranking),
+            copy.meta,
+            copy.counts,
+            copy.places(season.ranking),
+            copy.shown(season.ranking),
         ],
         [
             generation,

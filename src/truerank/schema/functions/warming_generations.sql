@@ -1,6 +1,8 @@
--- warming_generations: the copies of a group that some worker began to fill, newest first.
-CREATE OR REPLACE FUNCTION truerank.warming_generations(p_grp smallint) RETURNS SETOF uuid
+-- warming_generations: the copies of groups that some worker began to fill, newest first.
+CREATE OR REPLACE FUNCTION truerank.warming_generations(p_groups smallint[])
+RETURNS TABLE (grp smallint, id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT id FROM truerank.generation WHERE grp = p_grp AND state = 'warming'
-    ORDER BY made_at DESC
+    SELECT g.grp, g.id FROM truerank.generation AS g
+    WHERE g.grp = ANY (p_groups) AND g.state = 'warming'
+    ORDER BY g.made_at DESC
 $$;

@@ -1,0 +1,174 @@
+"""Answers as plain values for JSON, the same over HTTP and in the command line.
+
+Scores, versions, ticks and the limits of a board are strings of digits, because a JavaScript
+reader keeps only 53 bits of a number; ranks, totals and counts are numbers. Times are RFC 3339
+in UTC with microseconds; null where there is none.
+"""
+
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from truerank.model import Board, Entry, Freshness, Page, Place, Receipt, Season
+from truerank.read.status import Status
+
+Shape = dict[str, Any]
+
+_STATUS_DIGITS = {"last_tick", "floor_tick"}
+
+
+def page_json(page: Page) -> Shape:
+    """A slice of a ranking; with `place` and `around` where a member was asked for.
+
+    Returns:
+        `{"board", "season", "total", "entries": [{"rank", "member", "score"}], "freshness"}`.
+    """
+    shape = _head(page) | {"entries": [entry_json(entry) for entry in page.entries]}
+    if page.places:
+        shape |= {"place": _place(page.places[0]), "around": [entry_json(e) for e in page.around]}
+    return shape | {"freshness": freshness_json(page.freshness)}
+
+
+def place_json(page: Page) -> Shape:
+    """The place of the one member asked for; `rank` and `score` are null where it has none.
+
+    Returns:
+        `{"board", "season", "total", "place": {"rank", "member", "score"}, "freshness"}`.
+    """
+    (place,) = page.places
+    return _head(page) | {"place": _place(place), "freshness": freshness_json(page.freshness)}
+
+
+def places_json(page: Page) -> Shape:
+    """The places of all members asked for, in the order asked.
+
+    Returns:
+        `{"board", "season", "total", "places": [{"rank", "member", "score"}], "freshness"}`.
+    """
+    return _head(page) | {
+        "places": [_place(place) for place in page.places],
+        "freshness": freshness_json(page.freshness),
+    }
+
+
+def around_json(page: Page) -> Shape:
+    """A member's place and neighbourhood.
+
+    Returns:
+        `{"board", "season", "total", "place", "around": [{"rank", "member", "score"}],
+        "freshness"}`; `around` is empty where the member has no place.
+    """
+    (place,) = page.places
+    return _head(page) | {
+        "place": _place(place),
+        "around": [entry_json(entry) for entry in page.around],
+        "freshness": freshness_json(page.freshness),
+    }
+
+
+def entry_json(entry: Entry) -> Shape:
+    """One row of a ranking."""
+    return {"rank": entry.rank, "member": entry.member, "score": entry.score}
+
+
+def freshness_json(freshness: Freshness) -> Shape:
+    """How true an answer is; `partial` only where it holds."""
+    shape: Shape = {
+        "source": freshness.source.value,
+        "epoch": freshness.epoch,
+        "generation": freshness.generation,
+        "tick": digits(freshness.tick),
+        "projected_through": time_text(freshness.projected_through),
+        "staleness_ms": freshness.staleness_ms,
+    }
+    if freshness.partial:
+        shape["partial"] = True
+    return shape
+
+
+def receipt_json(receipt: Receipt) -> Shape:
+    """What became of one command; `code` only where it was refused.
+
+    Returns:
+        `{"event_id", "outcome", "code"?, "standings": [{"season", "score", "version"}], "token"}`.
+    """
+    shape: Shape = {"event_id": receipt.event_id, "outcome": receipt.outcome.value}
+    if receipt.code is not None:
+        shape["code"] = receipt.code
+    shape["standings"] = [
+        {"season": now.season, "score": now.score, "version": digits(now.version)}
+        for now in receipt.standings
+    ]
+    return shape | {"token": receipt.token}
+
+
+def season_json(season: Season) -> Shape:
+    """One season: `{"season", "period", "starts_at", "ends_at", "state"}`."""
+    return {
+        "season": season.label,
+        "period": season.period,
+        "starts_at": time_text(season.starts_at),
+        "ends_at": time_text(season.ends_at),
+        "state": season.state,
+    }
+
+
+def board_json(board: Board) -> Shape:
+    """What a board is made of; its limits are scaled by `decimals`, as they are stored."""
+    spec = board.spec
+    return {
+        "board": spec.key,
+        "operator": spec.operator.value,
+        "order": spec.order.value,
+        "seasons": list(spec.seasons),
+        "custom_seasons": board.custom_seasons,
+        "zone": spec.zone,
+        "decimals": spec.decimals,
+        "tie_breaks": [
+            {
+                "name": tie.name,
+                "order": tie.order.value,
+                "min": digits(tie.min),
+                "max": digits(tie.max),
+            }
+            for tie in spec.tie_breaks
+        ],
+        "value_min": digits(spec.value_min),
+        "value_max": digits(spec.value_max),
+        "total_min": digits(spec.total_min),
+        "total_max": digits(spec.total_max),
+        "group": board.group,
+    }
+
+
+def status_json(status: Status) -> Shape:
+    """One look at both stores, field by field as in `truerank.read.status.Status`."""
+    shape: Shape = {}
+    for field in fields(status):
+        value = getattr(status, field.name)
+        if isinstance(value, datetime):
+            value = time_text(value)
+        elif field.name in _STATUS_DIGITS:
+            value = digits(value)
+        shape[field.name] = value
+    return shape
+
+
+def digits(number: int | None) -> str | None:
+    """A number of up to 64 bits as JSON readers keep it whole."""
+    return None if number is None else str(number)
+
+
+def time_text(instant: datetime | None) -> str | None:
+    """An instant as `2026-08-29T12:00:00.000000Z`."""
+    if instant is None:
+        return None
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _head(page: Page) -> Shape:
+    return {"board": page.board, "season": page.season, "total": page.total}
+
+
+def _place(place: Place) -> Shape:
+    return {"rank": place.rank, "member": place.member, "score": place.score}

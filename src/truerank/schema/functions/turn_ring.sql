@@ -1,0 +1,65 @@
+-- turn_ring: let writers write to the next segment, and truncate what that one held.
+--
+-- Call it in a transaction of its own. Nothing waits: where a lock isn't free at once, or a row
+-- isn't yet read by every copy of a group, nothing happens and the next call tries again. A copy
+-- not seen for p_dead_s seconds is marked dead, to be filled anew, rather than fill the disk.
+-- p_anyway turns a segment that is neither old nor large.
+-- Returns: turned, fresh (nothing due), busy (a lock), unread (a copy is behind).
+CREATE OR REPLACE FUNCTION truerank.turn_ring(
+    p_age_s integer, p_bytes_max bigint, p_dead_s integer, p_anyway boolean DEFAULT false
+) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_ring truerank.ring;
+    v_outbox regclass;
+    v_tick regclass;
+    v_next integer;
+    v_oldest pg_snapshot;
+    v_oldest_tick bigint;
+    v_floor bigint;
+    v_unread boolean;
+BEGIN
+    SELECT r.* INTO v_ring FROM truerank.ring AS r FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 'busy';
+    END IF;
+    IF NOT p_anyway AND v_ring.turned_at > clock_timestamp() - make_interval(secs => p_age_s)
+       AND pg_total_relation_size(format('truerank.outbox_%s', v_ring.segment)::regclass)
+           < p_bytes_max THEN
+        RETURN 'fresh';
+    END IF;
+    v_next := (v_ring.segment + 1) % 4;
+    v_outbox := format('truerank.outbox_%s', v_next)::regclass;
+    v_tick := format('truerank.tick_%s', v_next)::regclass;
+
+    BEGIN
+        -- Never queue for this lock: whoever came after us would queue behind.
+        EXECUTE format('LOCK TABLE %s, %s IN ACCESS EXCLUSIVE MODE NOWAIT', v_outbox, v_tick);
+    EXCEPTION WHEN lock_not_available THEN
+        RETURN 'busy';
+    END;
+
+    -- In statements after the lock: a transaction that wrote here has ended, and is seen.
+    UPDATE truerank.generation SET state = 'dead'
+    WHERE state IN ('live', 'warming')
+      AND seen_at < clock_timestamp() - make_interval(secs => p_dead_s);
+    EXECUTE format('SELECT max(t.id) + 1 FROM %s AS t', v_tick) INTO v_floor;
+    FOR v_oldest, v_oldest_tick IN
+        SELECT g.cursor_snapshot, g.cursor_tick FROM truerank.generation AS g
+        WHERE g.state IN ('live', 'warming')
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s AS o
+                        WHERE NOT pg_visible_in_snapshot(o.xid, $1))', v_outbox)
+        INTO v_unread USING v_oldest;
+        IF v_unread OR v_oldest_tick < v_floor THEN
+            RETURN 'unread';
+        END IF;
+    END LOOP;
+
+    UPDATE truerank.ring SET
+        segment = v_next, floor_tick = greatest(floor_tick, v_floor),
+        turned_at = clock_timestamp();
+    EXECUTE format('TRUNCATE %s, %s', v_outbox, v_tick);
+    RETURN 'turned';
+END
+$$;
