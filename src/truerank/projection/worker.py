@@ -22,6 +22,7 @@ from truerank.projection.filling import scan_chunk
 from truerank.projection.held import Held, Stamp, apply_calls, fill_call
 from truerank.projection.link import Link
 from truerank.projection.scripts import ApplyReply, FillReply
+from truerank.schema import migrate
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
 
@@ -29,6 +30,14 @@ _CLOCK_JUMP_US_MAX = 100_000
 _BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _KNOWN_RANKINGS_MAX = 200_000
 _CALLS_PER_ROUND_TRIP_MAX = 64
+# What passes by itself: a server that restarts, a primary that became a standby.
+_INTERRUPTIONS = (
+    ProjectionUnavailable,
+    DatabaseUnavailable,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.ReadOnlySqlTransaction,
+)
 
 
 class Projector:
@@ -338,7 +347,7 @@ def run(
     try:
         while not stop.is_set():
             try:
-                with connect(settings.database_url) as conn:
+                with connect(settings.database_url, settings.database_timeout_ms) as conn:
                     link.check_policy()
                     projector = Projector(conn, link, settings)
                     while not stop.is_set():
@@ -351,7 +360,7 @@ def run(
                         wait_ms = settings.tick_busy_ms if busy else settings.tick_idle_ms
                         stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
                     projector.release()
-            except (ProjectionUnavailable, DatabaseUnavailable, psycopg.OperationalError) as exc:
+            except _INTERRUPTIONS as exc:
                 wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
                 failures += 1
                 _log().warning("interrupted", error=str(exc)[:300], retry_s=wait_s)
@@ -360,17 +369,24 @@ def run(
         link.close()
 
 
-def connect(database_url: str) -> Connection:
-    """A connection for a worker: autocommit, its deadlines set, the schema checked.
+def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
+    """A connection for a worker: autocommit, with a deadline for statements, the schema checked.
 
     Raises:
         DatabaseUnavailable: no connection.
         SchemaMismatch: the database isn't at the schema of this release.
     """
     try:
-        conn = psycopg.connect(database_url, autocommit=True, application_name="truerank worker")
+        conn = psycopg.connect(
+            database_url,
+            autocommit=True,
+            application_name="truerank worker",
+            connect_timeout=max(2, timeout_ms // 1000),
+            options=f"-c statement_timeout={timeout_ms}",
+        )
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
+    migrate.check(conn)
     return conn
 
 

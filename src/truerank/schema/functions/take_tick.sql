@@ -13,7 +13,7 @@ BEGIN
     IF pg_is_in_recovery() THEN
         RAISE read_only_sql_transaction USING MESSAGE = 'a standby can''t take ticks';
     END IF;
-    IF NOT p_anyway AND NOT truerank.rows_waiting(p_since) THEN
+    IF NOT p_anyway AND truerank.rows_waiting(p_since) IS NOT TRUE THEN
         RETURN;
     END IF;
     PERFORM set_config('synchronous_commit', 'remote_apply', true);
