@@ -1,28 +1,32 @@
 """Truerank: leaderboards with PostgreSQL as the truth and Valkey as a fast view of it."""
 
-from truerank.client import Truerank, connect
-from truerank.command.submit import submit_score, submit_scores
-from truerank.errors import TruerankError
-from truerank.local import sandbox
-from truerank.model import (
-    Board,
-    BoardSpec,
-    Entry,
-    Freshness,
-    Numbering,
-    Operator,
-    Order,
-    Outcome,
-    Page,
-    Place,
-    Receipt,
-    ScoreEvent,
-    Season,
-    Source,
-    StandingNow,
-    TieBreak,
-    Token,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from truerank.client import Truerank, connect
+    from truerank.command.submit import submit_score, submit_scores
+    from truerank.errors import TruerankError
+    from truerank.local import sandbox
+    from truerank.model import (
+        Board,
+        BoardSpec,
+        Entry,
+        Freshness,
+        Numbering,
+        Operator,
+        Order,
+        Outcome,
+        Page,
+        Place,
+        Receipt,
+        ScoreEvent,
+        Season,
+        Source,
+        StandingNow,
+        TieBreak,
+        Token,
+    )
 
 __all__ = [
     "Board",
@@ -49,3 +53,25 @@ __all__ = [
     "submit_score",
     "submit_scores",
 ]
+
+_ELSEWHERE = {
+    "Truerank": "truerank.client",
+    "TruerankError": "truerank.errors",
+    "connect": "truerank.client",
+    "sandbox": "truerank.local",
+    "submit_score": "truerank.command.submit",
+    "submit_scores": "truerank.command.submit",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Loaded when asked for: drivers take several times as long as a command line's `--help`.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_ELSEWHERE.get(name, "truerank.model")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

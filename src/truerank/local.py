@@ -6,14 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+import psycopg
+
 from truerank.client import Truerank
-from truerank.embedded import start_engines
+from truerank.embedded import Engines, start_engines
 from truerank.errors import ProjectionUnavailable
 from truerank.projection import worker
 from truerank.schema.migrate import migrate
 from truerank.settings import Settings, load
 
 _READY_S_MAX = 30.0
+_FORGET_WORKERS = "DELETE FROM truerank.worker"
+_FREE_LEASES = "UPDATE truerank.lease SET worker = NULL, expires_at = '-infinity'"
+_WORKERS = "SELECT workers FROM truerank.status()"
 
 
 @contextmanager
@@ -30,11 +36,40 @@ def sandbox(data: Path | None = None) -> Iterator[Truerank]:
     """
     with tempfile.TemporaryDirectory(prefix="truerank-") as temporary:
         folder = data or Path(temporary) / "data"
-        with start_engines(folder, durable=data is not None) as engines:
-            migrate(engines.database_url)
-            settings = load(database_url=engines.database_url, redis_url=engines.redis_url)
-            with running_worker(settings), Truerank(settings) as client:
-                yield client
+        with (
+            start_engines(folder, durable=data is not None) as engines,
+            projecting(prepared(engines, load()), engines) as settings,
+            Truerank(settings) as client,
+        ):
+            yield client
+
+
+def prepared(engines: Engines, settings: Settings) -> Settings:
+    """Migrate the database of embedded engines, and give the settings that lead to them."""
+    migrate(engines.database_url)
+    if not engines.attached:
+        # Workers end with their engines. Those that were killed would keep their leases for
+        # seconds, and count when the groups are shared out.
+        with psycopg.connect(engines.database_url, autocommit=True) as conn:
+            conn.execute(_FORGET_WORKERS)
+            conn.execute(_FREE_LEASES)
+    return msgspec.structs.replace(
+        settings, database_url=engines.database_url, redis_url=engines.redis_url
+    )
+
+
+@contextmanager
+def projecting(settings: Settings, engines: Engines) -> Iterator[Settings]:
+    """See to it that a worker projects in the block: one that works already, or one of our own.
+
+    Raises:
+        ProjectionUnavailable: our own did not begin to project in time.
+    """
+    if engines.attached and _workers(engines):
+        yield settings
+        return
+    with running_worker(settings):
+        yield settings
 
 
 @contextmanager
@@ -56,3 +91,9 @@ def running_worker(settings: Settings) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+
+
+def _workers(engines: Engines) -> int:
+    with psycopg.connect(engines.database_url, autocommit=True) as conn:
+        row = conn.execute(_WORKERS).fetchone()
+    return int(row[0]) if row else 0

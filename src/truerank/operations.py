@@ -1,11 +1,12 @@
 """Everything a client can do, each written once as steps for blocking and asyncio clients."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from truerank.command import board as boards
+from truerank.command import correct
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
 from truerank.errors import Contended
 from truerank.model import (
@@ -25,10 +26,11 @@ from truerank.model import (
 )
 from truerank.read import season as seasons
 from truerank.read.answers import Answers
+from truerank.read.explain import ExplainedEvent, explain
 from truerank.read.status import Status, status
 from truerank.read.waiting import wait_visible
 from truerank.settings import Settings
-from truerank.steps import Pause, Query, Steps
+from truerank.steps import Pause, Query, Steps, T
 
 _TRIES_MAX = 5
 _PAUSE_S_MAX = 0.05
@@ -169,15 +171,86 @@ class Operations:
         if not events:
             return []
         parameters = submit_parameters(board, events, expected_season)
-        for tries_left in reversed(range(_TRIES_MAX)):
-            try:
-                return receipts(events, (yield Query(SUBMIT, parameters)))
-            except Contended:
-                if not tries_left:
-                    raise
-                # Jitter parts those who were in each other's way.
-                yield Pause(random.uniform(0, _PAUSE_S_MAX))  # noqa: S311 - no secret
-        raise AssertionError("the last try returns or raises")
+        rows = yield from self._retried(lambda: _query(SUBMIT, parameters))
+        return receipts(events, rows)
+
+    def void_events(
+        self, board: str, event_ids: Sequence[str], *, actor: str, reason: str
+    ) -> Steps[list[Receipt]]:
+        """Take events out of every standing, as if they had never happened; safe to repeat.
+
+        The events stay, and so does who took them out and why. One receipt per event.
+        """
+        return (
+            yield from self._retried(
+                lambda: correct.void_events(board, event_ids, actor=actor, reason=reason)
+            )
+        )
+
+    def void_where(
+        self,
+        board: str,
+        *,
+        actor: str,
+        reason: str,
+        member: str | None = None,
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 1000,
+    ) -> Steps[int]:
+        """Void up to `limit` events of a member, a source or a span of time; how many it was.
+
+        Call it again until it answers 0: each call is a transaction of its own.
+
+        Raises:
+            EventRefused: some can't be voided; `reason` says why. The others are void.
+        """
+        ids = yield from correct.events_where(
+            board, member=member, source=source, since=since, until=until, limit=limit
+        )
+        receipts_ = yield from self.void_events(board, ids, actor=actor, reason=reason)
+        for receipt in receipts_:
+            or_raise(board, receipt)
+        return len(receipts_)
+
+    def amend_event(
+        self,
+        board: str,
+        event_id: str,
+        value: int | str,
+        *,
+        correction_id: str,
+        actor: str,
+        reason: str,
+        ties: Sequence[int] = (),
+    ) -> Steps[Receipt]:
+        """Let an event count with another value, at the time and position it always had.
+
+        Raises:
+            EventConflict: `correction_id` already names another correction or event.
+            EventRefused: no such event, a closed season, or a value out of range.
+        """
+        receipt = yield from self._retried(
+            lambda: correct.amend_event(
+                board,
+                event_id,
+                value,
+                correction_id=correction_id,
+                actor=actor,
+                reason=reason,
+                ties=ties,
+            )
+        )
+        return or_raise(board, receipt)
+
+    def explain(
+        self, board: str, member: str, season: str | None = None
+    ) -> Steps[list[ExplainedEvent]]:
+        """The events that a member's score is made of, in the order in which they count."""
+        found, _ = yield from self._answers.board(board)
+        named = yield from self._answers.season(found, season)
+        return (yield from explain(found, named, member))
 
     def top(
         self,
@@ -288,3 +361,19 @@ class Operations:
     ) -> Steps[Page]:
         insisted = None if source is None else boards.choice(Source, source, "source")
         return (yield from self._answers.page(board, season, request, source=insisted))
+
+    @staticmethod
+    def _retried(attempt: Callable[[], Steps[T]]) -> Steps[T]:
+        """Run steps that are one transaction; again where others were in the way."""
+        for _ in range(_TRIES_MAX - 1):
+            try:
+                return (yield from attempt())
+            except Contended:
+                # Jitter parts those who were in each other's way.
+                yield Pause(random.uniform(0, _PAUSE_S_MAX))  # noqa: S311 - no secret
+        return (yield from attempt())
+
+
+def _query(sql: str, parameters: Sequence[Any]) -> Steps[list[tuple[Any, ...]]]:
+    rows: list[tuple[Any, ...]] = yield Query(sql, parameters)
+    return rows

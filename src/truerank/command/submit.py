@@ -4,6 +4,8 @@ The event, the score and the outbox row commit together with whatever else the c
 writes, or not at all. Nothing here opens a connection, commits, or knows of Valkey.
 """
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,7 +13,6 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import psycopg
-from psycopg.types.json import Jsonb
 
 from truerank.errors import (
     BoardUnknown,
@@ -25,7 +26,7 @@ from truerank.model import Outcome, Receipt, ScoreEvent, StandingNow, Token
 SUBMIT = """
     SELECT ord, outcome, code, season, score::text, version, token::text, truerank.incarnation()
     FROM truerank.submit_scores(%s, %s::text[], %s::text[], %s::numeric[], %s::timestamptz[],
-                                %s::bigint[], %s::jsonb[], %s)"""
+                                %s::bigint[], %s::text[]::jsonb[], %s)"""
 
 
 def submit_score(
@@ -95,19 +96,21 @@ def submit_scores(
 def submit_parameters(
     board: str, events: Sequence[ScoreEvent], expected_season: str | None
 ) -> tuple[Any, ...]:
-    """The parameters of `SUBMIT`, for any psycopg connection.
+    """The parameters of `SUBMIT`, for any driver: text, integers, decimals, times, lists of them.
 
     Raises:
         InvalidInput: a field can't be stored as it is: NUL, half a surrogate pair, a naive time,
-            a value that isn't a number, tie-breaks of unequal number.
+            a value that isn't a number, tie-breaks of unequal number, metadata that isn't JSON.
     """
     check_text(board, "board")
+    if expected_season is not None:
+        check_text(expected_season, "expected_season")
     for event in events:
         _check_event(event)
     ties = [tie for event in events for tie in event.ties]
     if len({len(event.ties) for event in events}) > 1:
         raise InvalidInput("events of one board have the same number of ties", field="ties")
-    metadata = [None if e.metadata is None else Jsonb(e.metadata) for e in events]
+    metadata = [None if e.metadata is None else _json(e.metadata) for e in events]
     return (
         board,
         [event.event_id for event in events],
@@ -124,7 +127,12 @@ def submit_parameters(
 
 def receipts(events: Sequence[ScoreEvent], rows: Iterable[Sequence[Any]]) -> list[Receipt]:
     """Turn the rows of `SUBMIT` into one receipt per event."""
-    found: list[tuple[Any, list[StandingNow]] | None] = [None] * len(events)
+    return receipts_of([event.event_id for event in events], rows)
+
+
+def receipts_of(event_ids: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Receipt]:
+    """Turn rows of `truerank.receipt` and the incarnation into one receipt per event id."""
+    found: list[tuple[Any, list[StandingNow]] | None] = [None] * len(event_ids)
     for row in rows:
         ord_, _, _, season, score, version, _, _ = row
         entry = found[ord_ - 1]
@@ -133,12 +141,12 @@ def receipts(events: Sequence[ScoreEvent], rows: Iterable[Sequence[Any]]) -> lis
         if season is not None:
             entry[1].append(StandingNow(season=season, score=score, version=version))
     result = []
-    for event, entry in zip(events, found, strict=True):
+    for event_id, entry in zip(event_ids, found, strict=True):
         assert entry is not None, "the function answers for every event"
         (_, outcome, code, _, _, _, xid, incarnation), standings = entry
         result.append(
             Receipt(
-                event_id=event.event_id,
+                event_id=event_id,
                 outcome=Outcome(outcome),
                 code=code,
                 standings=tuple(standings),
@@ -194,6 +202,8 @@ def check_text(text: str, field: str) -> None:
         raise InvalidInput(f"{field} contains half a surrogate pair", field=field) from exc
 
 
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
 _FIELDS = {
     "event": "event_id",
     "member": "member",
@@ -217,14 +227,31 @@ def _check_event(event: ScoreEvent) -> None:
             raise InvalidInput("a tie-break is a 64-bit integer", field="ties")
 
 
+def _json(metadata: object) -> str:
+    # Here, for an error of PostgreSQL would end the caller's transaction.
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise InvalidInput(f"metadata can't be written as JSON: {exc}", field="metadata") from exc
+    check_text(text, "metadata")
+    if _ESCAPED_NUL.search(text):
+        raise InvalidInput("metadata contains a NUL character", field="metadata")
+    return text
+
+
 def _numbers(events: Sequence[ScoreEvent]) -> list[int] | list[Decimal]:
     values = [event.value for event in events]
     if all(type(value) is int and -(2**63) <= value < 2**63 for value in values):
         return values  # type: ignore[return-value]  # checked by the line above
-    return [_decimal(value) for value in values]
+    return [to_number(value) for value in values]
 
 
-def _decimal(value: object) -> Decimal:
+def to_number(value: object) -> Decimal:
+    """The exact number that a caller wrote.
+
+    Raises:
+        InvalidInput: it is none, or beyond any range.
+    """
     # Floats are refused: 0.1 is not what a caller who wrote 0.1 stored.
     if type(value) is int or isinstance(value, str | Decimal):
         try:

@@ -1,5 +1,7 @@
 -- log_changes: append one outbox row per changed standing, with its version.
 --
+-- A null sort key says that the standing went: op d, drop.
+--
 -- A row that an upsert inserted draws its version here, in a statement after the insert: drawn
 -- in the insert it could be lower than that of a removal which it waited for, and the projection
 -- would keep the member out for good.
@@ -16,7 +18,8 @@ LANGUAGE sql AS $$
         SELECT segment FROM truerank.ring
     )
     INSERT INTO truerank.outbox (segment, grp, op, ranking, version, xid, member, sort_key)
-    SELECT n.segment, p_grp, 'p', c.ranking, c.version, p_xid, c.member, c.sort_key
+    SELECT n.segment, p_grp, CASE WHEN c.sort_key IS NULL THEN 'd' ELSE 'p' END, c.ranking,
+           c.version, p_xid, c.member, coalesce(c.sort_key, '')
     FROM now_at AS n, (
         SELECT d.ranking, d.version, d.member, d.sort_key FROM drawn AS d
         UNION ALL

@@ -3,7 +3,8 @@
 -- For what a shortcut can't fold: an event out of order, a void, an amendment, a merge.
 -- Locks:   the standings, in order of ranking and member, and reads the events in a later
 --          statement: whoever committed meanwhile is seen. The rows must exist already.
--- Returns: what changed.
+-- Returns: what changed; a null sort key where no event is left and the standing went.
+-- Raises:  numeric_value_out_of_range where a total leaves the board's range.
 CREATE OR REPLACE FUNCTION truerank.recompute_standings(
     p_board truerank.board, p_seasons truerank.season[], p_rankings bigint[], p_members text[]
 ) RETURNS SETOF truerank.changed
@@ -25,5 +26,23 @@ BEGIN
     CROSS JOIN LATERAL truerank.fold_events(p_board, g.member, r.starts_at, r.ends_at) AS f
     WHERE s.ranking = g.ranking AND s.member = g.member
     RETURNING s.ranking, s.member, s.sort_key, s.version;
+
+    -- Rows that the update found no events for.
+    RETURN QUERY
+    DELETE FROM truerank.standing AS s
+    USING unnest(p_rankings, p_members) AS g (ranking, member)
+    JOIN unnest(p_seasons) AS r ON r.ranking = g.ranking
+    WHERE s.ranking = g.ranking AND s.member = g.member
+      AND NOT EXISTS (SELECT FROM truerank.live_events(
+                          p_board.id, g.member, r.starts_at, r.ends_at))
+    RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version');
+
+    IF p_board.operator = 'sum' AND EXISTS (
+        SELECT FROM truerank.standing AS s
+        JOIN unnest(p_rankings, p_members) AS g (ranking, member)
+          ON s.ranking = g.ranking AND s.member = g.member
+        WHERE s.score NOT BETWEEN p_board.total_min AND p_board.total_max) THEN
+        RAISE numeric_value_out_of_range;
+    END IF;
 END
 $$;

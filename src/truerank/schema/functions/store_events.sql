@@ -4,7 +4,8 @@
 -- committed meanwhile. If it isn't there either, the winner was rolled back, and the insert is
 -- tried again; at most three times, for each needs another caller to vanish at that moment.
 -- A refused event is looked up too: what was accepted once stays a duplicate whatever the rules
--- say today. A later event of the same batch (it has a later position) doesn't count for that.
+-- say today. A later event of the same batch (it has a later position) doesn't count for that;
+-- another transaction's may have drawn its position later and still have come first.
 -- Raises:  serialization_failure after the third try.
 CREATE OR REPLACE FUNCTION truerank.store_events(
     p_board truerank.board, p_event truerank.prepared_events, p_members text[],
@@ -68,7 +69,8 @@ BEGIN
                      THEN 'duplicate'
                 ELSE 'conflict' END AS outcome, e.xid, e.occurred_at AS at
             FROM truerank.event AS e
-            WHERE e.board_id = p_board.id AND e.event_uuid = u.uuid AND e.position <= u.position
+            WHERE e.board_id = p_board.id AND e.event_uuid = u.uuid
+              AND (e.position <= u.position OR e.xid <> v_xid)
         ) AS f ON true;
         IF v_missing = 0 THEN
             RETURN v_done;

@@ -1,0 +1,173 @@
+"""Hints say that a board changed, never what it shows: parsed, merged and rate-limited here.
+
+A hint is no data. Whoever gets one asks for the answer; so hints may be merged, forged or lost,
+and no reader sees a wrong number for it.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import IntEnum, StrEnum
+
+from truerank.projection.keys import GroupKeys
+from truerank.steps import Get, HashGet, Steps
+
+_NUMBER = rb"\d{1,19}"
+_HINT = re.compile(
+    rb"(\d{1,9}) (\d{1,19}):[0-9a-f-]{1,36} ([0-9a-f]{32}) "
+    rb"(" + _NUMBER + rb"(?:," + _NUMBER + rb")*)"
+)
+_RANKINGS_MAX = 64  # of one board, in one notice; more are told as "any of them"
+_FIRST_DAY = date(1970, 1, 1)
+_FIRST_MONDAY = date(1969, 12, 29)
+
+
+class _Period(IntEnum):
+    ALL = 1
+    DAY = 2
+    WEEK = 3
+    MONTH = 4
+    YEAR = 5
+
+
+class Kind(StrEnum):
+    """Why a listener is told something."""
+
+    TICK = "tick"  # where the stream begins
+    HINT = "hint"  # the board changed
+    RESYNC = "resync"  # hints may have been lost: whatever is shown may be old
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """One message of the projection: these rankings of a board changed."""
+
+    board: int
+    tick: int
+    generation: str
+    rankings: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What a listener is told at once, however many hints came since the last notice."""
+
+    kind: Kind
+    generation: str | None = None
+    tick: int | None = None
+    seasons: tuple[str, ...] | None = None  # labels of those that changed; None: any may have
+
+
+def parse(message: bytes) -> Hint | None:
+    """Read one message of a channel of hints; None where it isn't one.
+
+    Only digits and hexadecimal letters come through, so nothing in a hint can break the frame
+    that it is sent on in.
+    """
+    found = _HINT.fullmatch(message)
+    if found is None:
+        return None
+    board, tick, generation, rankings = found.groups()
+    return Hint(
+        board=int(board),
+        tick=int(tick),
+        generation=generation.decode(),
+        rankings=tuple(int(ranking) for ranking in rankings.split(b",")),
+    )
+
+
+def season_label(ranking: int) -> str | None:
+    """The label of a built-in season by its ranking's number; None for any other.
+
+    Source: `schema/functions/ranking_id.sql` and `period_label.sql`.
+    """
+    period, index = (ranking >> 32) & 0xF, (ranking & 0xFFFF_FFFF) - 2**31
+    label = None
+    try:
+        match period:
+            case _Period.ALL:
+                label = "all"
+            case _Period.DAY:
+                label = (_FIRST_DAY + timedelta(days=index)).isoformat()
+            case _Period.WEEK:
+                year, week, _ = (_FIRST_MONDAY + timedelta(weeks=index)).isocalendar()
+                label = f"{year:04}-W{week:02}"
+            case _Period.MONTH:
+                label = date(index // 12, index % 12 + 1, 1).isoformat()[:7]
+            case _Period.YEAR:
+                label = date(index, 1, 1).isoformat()[:4]
+            case _:
+                pass
+    except (OverflowError, ValueError):
+        return None  # a forged number: no season is called so
+    return label
+
+
+class Pending:
+    """What one listener wasn't told yet: never more than one notice, whatever arrives.
+
+    Args:
+        gap_s: at least so many seconds between two notices.
+    """
+
+    def __init__(self, gap_s: float) -> None:
+        self._gap_s = gap_s
+        self._next_at = 0.0
+        self._kind: Kind | None = None
+        self._generation: str | None = None
+        self._tick: int | None = None
+        self._rankings: set[int] | None = set()
+
+    def add(self, hint: Hint) -> None:
+        """Merge a hint into what waits."""
+        self._kind = self._kind or Kind.HINT
+        self._generation, self._tick = hint.generation, hint.tick
+        if self._rankings is not None:
+            self._rankings.update(hint.rankings)
+            if len(self._rankings) > _RANKINGS_MAX:
+                self._rankings = None
+
+    def lost(self) -> None:
+        """Hints may have been lost: whatever waits becomes a resync."""
+        self._kind, self._rankings = Kind.RESYNC, None
+
+    def due_in(self, now: float) -> float | None:
+        """Seconds until the next notice may go out; None where nothing waits."""
+        return None if self._kind is None else max(0.0, self._next_at - now)
+
+    def take(self, now: float) -> Notice:
+        """The one notice that stands for all that waited."""
+        assert self._kind is not None, "the caller asked whether something is due"
+        notice = Notice(
+            kind=self._kind,
+            generation=self._generation,
+            tick=self._tick,
+            seasons=_labels(self._rankings),
+        )
+        self._next_at = now + self._gap_s
+        self._kind, self._rankings = None, set()
+        return notice
+
+
+def current(prefix: str, group: int) -> Steps[tuple[str | None, int | None]]:
+    """The generation that readers of a group read, and its tick; None where there is no copy.
+
+    Raises:
+        ProjectionUnavailable: Redis did not answer.
+    """
+    keys = GroupKeys(prefix, group)
+    pointed = yield Get(keys.pointer)
+    if not pointed:
+        return None, None
+    generation = pointed.decode()
+    (tick,) = yield HashGet(keys.generation(generation).meta, ("tick",))
+    return (generation, int(tick)) if tick else (None, None)
+
+
+def _labels(rankings: Iterable[int] | None) -> tuple[str, ...] | None:
+    if rankings is None:
+        return None
+    labels = [season_label(ranking) for ranking in sorted(rankings)]
+    known = tuple(label for label in labels if label is not None)
+    return known if len(known) == len(labels) else None

@@ -1,0 +1,73 @@
+-- correct_events: void events, or give them other values, in the caller's transaction.
+--
+-- p_values null voids; else each event counts with the new value (and p_ties, row after row) at the
+-- time and position it always had. The events stay: each correction is a row of its own that names
+-- its target, and of several amendments the last one counts.
+-- p_correction_ids name amendments for ever, like event ids; voids need no name.
+-- Repeat:  the same correction again answers duplicate; another content under its id, conflict.
+-- Locks:   the board's advisory lock (shared), corrections by id, standings by ranking and member.
+-- Returns: one row per event and season with the standing as it is now (score null: none left).
+--          Refused with event_unknown, season_closed, value_out_of_range, total_out_of_range, ...
+CREATE OR REPLACE FUNCTION truerank.correct_events(
+    p_board text, p_event_ids text[], p_correction_ids text[], p_values numeric[],
+    p_ties bigint[], p_actor text, p_reason text
+) RETURNS SETOF truerank.receipt
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_n integer := cardinality(p_event_ids);
+    v_half integer := v_n / 2;
+    v_tie_n integer;
+    v_board truerank.board;
+    v_seasons truerank.season[];
+    v_correction truerank.correction[];
+    v_changed truerank.changed[];
+BEGIN
+    v_board := truerank.lock_board(p_board);
+    IF v_board.id IS NULL THEN
+        RETURN QUERY SELECT g, 'refused', 'board_unknown', NULL::text, NULL::numeric,
+                            NULL::bigint, NULL::xid8 FROM generate_series(1, v_n) AS g;
+        RETURN;
+    END IF;
+    v_tie_n := cardinality(v_board.tie_names);
+    v_correction := truerank.prepare_corrections(
+        v_board, p_event_ids, p_correction_ids, p_values, p_ties);
+    SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(
+        v_board, ARRAY(SELECT c.at FROM unnest(v_correction) AS c WHERE c.code IS NULL)) AS s;
+    v_correction := truerank.judge_corrections(v_board, v_seasons, v_correction);
+
+    BEGIN
+        v_correction := truerank.store_corrections(
+            v_board, v_correction, p_values IS NULL, p_actor, p_reason);
+        SELECT array_agg(c) INTO v_changed FROM truerank.recompute_standings(
+            v_board, v_seasons,
+            ARRAY(SELECT g.ranking FROM truerank.corrected(v_seasons, v_correction) AS g),
+            ARRAY(SELECT g.member FROM truerank.corrected(v_seasons, v_correction) AS g)) AS c;
+        PERFORM truerank.log_changes(v_board.grp, pg_current_xact_id(), v_changed);
+    EXCEPTION WHEN numeric_value_out_of_range THEN
+        -- Some total would leave its range: only those corrections are refused.
+        IF v_n = 1 THEN
+            RETURN QUERY SELECT 1, 'refused', 'total_out_of_range', NULL::text, NULL::numeric,
+                                NULL::bigint, NULL::xid8;
+            RETURN;
+        END IF;
+        RETURN QUERY SELECT * FROM truerank.correct_events(
+            p_board, p_event_ids[:v_half], p_correction_ids[:v_half], p_values[:v_half],
+            p_ties[:v_half * v_tie_n], p_actor, p_reason);
+        RETURN QUERY SELECT v_half + r.ord, r.outcome, r.code, r.season, r.score, r.version,
+                            r.token
+        FROM truerank.correct_events(
+            p_board, p_event_ids[v_half + 1:], p_correction_ids[v_half + 1:],
+            p_values[v_half + 1:], p_ties[v_half * v_tie_n + 1:], p_actor, p_reason) AS r;
+        RETURN;
+    END;
+
+    RETURN QUERY
+    SELECT c.ord, c.outcome, c.code, r.label, truerank.in_units(s.score, v_board.decimals),
+           s.version, c.xid
+    FROM unnest(v_correction) AS c
+    LEFT JOIN unnest(v_seasons) AS r
+      ON c.outcome IN ('applied', 'duplicate') AND c.at >= r.starts_at AND c.at < r.ends_at
+    LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = c.member
+    ORDER BY c.ord, r.ranking;
+END
+$$;

@@ -1,0 +1,68 @@
+"""What only HTTP refuses, and the status that every error of Truerank gets."""
+
+from collections.abc import Mapping
+
+from truerank.errors import (
+    BoardExists,
+    BoardUnknown,
+    Contended,
+    DatabaseUnavailable,
+    EventConflict,
+    EventRefused,
+    InvalidInput,
+    NotVisibleYet,
+    ProjectionUnavailable,
+    SchemaMismatch,
+    SeasonUnknown,
+    TruerankError,
+)
+
+RETRY_AFTER_S = 1
+_STATUS: Mapping[type[TruerankError], int] = {
+    InvalidInput: 422,
+    EventRefused: 422,
+    BoardUnknown: 404,
+    SeasonUnknown: 404,
+    EventConflict: 409,
+    BoardExists: 409,
+    Contended: 503,
+    DatabaseUnavailable: 503,
+    ProjectionUnavailable: 503,
+    NotVisibleYet: 503,
+    SchemaMismatch: 503,
+}
+
+
+class HttpRefusal(TruerankError):
+    """The request can't be taken as it is; `status` says how. Nothing was applied."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message, code=code, field=field)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+class Busy(TruerankError):
+    """More requests wait than this process takes, or one waited too long.
+
+    Sending it again is safe: commands are idempotent.
+    """
+
+    code = "busy"
+
+
+def status_of(error: TruerankError) -> int:
+    """The HTTP status that answers an error; 500 for one that no request should raise."""
+    if isinstance(error, HttpRefusal):
+        return error.status
+    if isinstance(error, Busy):
+        return 503
+    return _STATUS.get(type(error), 500)

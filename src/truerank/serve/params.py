@@ -1,0 +1,117 @@
+"""Read addresses strictly: path segments and query parameters mean one thing or are refused."""
+
+import re
+from collections.abc import Collection
+from typing import TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from starlette.requests import Request
+
+from truerank.command.board import Choice, choice
+from truerank.command.submit import check_text
+from truerank.errors import InvalidInput
+from truerank.read.answers import LIMIT_MAX
+
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
+_PAIRS_MAX = LIMIT_MAX + 20
+_BOARD_SEGMENT = 3  # of /v1/boards/{board}/...
+
+T = TypeVar("T")
+
+
+def board_of(request: Request) -> str:
+    """The board's key in `/v1/boards/{board}/...`, decoded once.
+
+    Raises:
+        InvalidInput: it isn't UTF-8, or holds a NUL.
+    """
+    segment = request.scope["raw_path"].split(b"/")[_BOARD_SEGMENT]
+    try:
+        key = unquote(segment.decode("ascii"), errors="strict")
+    except UnicodeDecodeError as exc:
+        raise InvalidInput("the board's key is percent-encoded UTF-8", field="board") from exc
+    check_text(key, "board")
+    return key
+
+
+class Params:
+    """The query parameters of one request.
+
+    Args:
+        request: whose.
+        known: names that may be given, each once.
+        repeated: the one name that may be given several times.
+
+    Raises:
+        InvalidInput: an unknown name, a name given twice, or bytes that aren't UTF-8.
+    """
+
+    def __init__(
+        self, request: Request, known: Collection[str], *, repeated: str | None = None
+    ) -> None:
+        self.many: list[str] = []  # values of the repeated name, in order
+        self._one: dict[str, str] = {}
+        try:
+            pairs = parse_qsl(
+                request.scope["query_string"].decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=_PAIRS_MAX,
+            )
+        except ValueError as exc:
+            raise InvalidInput("the query string is percent-encoded UTF-8, not too long") from exc
+        for name, value in pairs:
+            if name == repeated:
+                check_text(value, name)
+                self.many.append(value)
+            elif name not in known:
+                raise InvalidInput(f"there is no parameter {name[:100]!r} here", field=name[:100])
+            elif name in self._one:
+                raise InvalidInput(f"{name} is given twice", field=name)
+            else:
+                check_text(value, name)
+                self._one[name] = value
+
+    def text(self, name: str) -> str | None:
+        """The text of a parameter; None where it isn't given.
+
+        Raises:
+            InvalidInput: it is given empty.
+        """
+        value = self._one.get(name)
+        if value == "":
+            raise InvalidInput(f"{name} is empty", field=name)
+        return value
+
+    def required(self, name: str) -> str:
+        """The text of a parameter.
+
+        Raises:
+            InvalidInput: it is missing or empty.
+        """
+        value = self.text(name)
+        if value is None:
+            raise InvalidInput(f"{name} is missing", field=name)
+        return value
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number in decimal digits without sign and leading zeros.
+
+        Raises:
+            InvalidInput: another spelling. The range is checked by who takes it.
+        """
+        value = self.text(name)
+        if value is None:
+            return default
+        if _WHOLE.fullmatch(value) is None:
+            raise InvalidInput(f"{name} is a whole number such as 20", field=name)
+        return int(value)
+
+    def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
+        """One of a set of words.
+
+        Raises:
+            InvalidInput: another word.
+        """
+        value = self.text(name)
+        return default if value is None else choice(kind, value, name)
