@@ -58,6 +58,10 @@ class Truerank:
         )
 
     create_board = awaitable(Operations.create_board)
+    update_board = awaitable(Operations.update_board)
+    rename_board = awaitable(Operations.rename_board)
+    delete_board = awaitable(Operations.delete_board)
+    purge_boards = awaitable(Operations.purge_boards)
     create_season = awaitable(Operations.create_season)
     boards = awaitable(Operations.boards)
     board = awaitable(Operations.board)

@@ -73,6 +73,10 @@ class Truerank:
         )
 
     create_board = blocking(Operations.create_board)
+    update_board = blocking(Operations.update_board)
+    rename_board = blocking(Operations.rename_board)
+    delete_board = blocking(Operations.delete_board)
+    purge_boards = blocking(Operations.purge_boards)
     create_season = blocking(Operations.create_season)
     boards = blocking(Operations.boards)
     board = blocking(Operations.board)

@@ -1,7 +1,7 @@
 """Everything a client can do, each written once as steps for blocking and asyncio clients."""
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -113,6 +113,33 @@ class Operations:
         """
         board, _ = yield from boards.find_board(key)
         return board
+
+    def update_board(
+        self, key: str, changes: Mapping[str, object], *, actor: str, reason: str
+    ) -> Steps[bool]:
+        """Change rules of a board, audited; True where something changed.
+
+        They hold for events that come from now on; standings stay. Settings that would change
+        existing results are fixed. Names and values: `truerank.command.board.update_board`.
+        """
+        changed = yield from boards.update_board(key, changes, actor=actor, reason=reason)
+        self._answers.forget(key)
+        return changed
+
+    def rename_board(self, key: str, new_key: str, *, actor: str, reason: str) -> Steps[bool]:
+        """Give a board another key, audited; events, standings and ids stay."""
+        renamed = yield from boards.rename_board(key, new_key, actor=actor, reason=reason)
+        self._answers.forget(key)
+        return renamed
+
+    def delete_board(self, key: str, *, actor: str, reason: str) -> Steps[None]:
+        """Take a board out of service, audited; its key is free again at once."""
+        yield from boards.delete_board(key, actor=actor, reason=reason)
+        self._answers.forget(key)
+
+    def purge_boards(self, rows_max: int = 1000) -> Steps[int]:
+        """Remove a slice of what deleted boards have left; 0 when nothing is left."""
+        return (yield from boards.purge_boards(rows_max))
 
     def seasons(
         self, board: str, *, period: str | None = None, limit: int = 1000, offset: int = 0

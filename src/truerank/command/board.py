@@ -1,15 +1,16 @@
 """Make boards and custom seasons."""
 
+import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from truerank.command.submit import check_text
-from truerank.errors import BoardExists, BoardUnknown, InvalidInput
+from truerank.errors import BoardExists, BoardUnknown, Contended, InvalidInput
 from truerank.model import Board, BoardSpec, Operator, Order, TieBreak
-from truerank.steps import Query, Steps
+from truerank.steps import Pause, Query, Steps
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -23,6 +24,12 @@ _CREATE = """
     SELECT truerank.create_board(%s, %s, %s, %s::text[], %s, %s, %s::text[], %s::boolean[],
                                  %s::bigint[], %s::bigint[], %s, %s, %s, %s)"""
 _CREATE_SEASON = "SELECT truerank.create_season(%s, %s, %s, %s)"
+_UPDATE = "SELECT truerank.update_board(%s, %s::jsonb, %s, %s)"
+_RENAME = "SELECT truerank.rename_board(%s, %s, %s, %s)"
+_DELETE = "SELECT truerank.delete_board(%s, %s, %s)"
+_PURGE = "SELECT truerank.purge_boards(%s)"
+_BUSY_PAUSE_S = 0.05
+_BUSY_TRIES_MAX = 200
 _BOARDS = "SELECT * FROM truerank.boards(%s)"
 
 
@@ -84,6 +91,88 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
     if made == "different":
         raise InvalidInput(f"season {label!r} exists with other bounds", field="season")
     return bool(made == "created")
+
+
+def update_board(
+    key: str, changes: Mapping[str, object], *, actor: str, reason: str
+) -> Steps[bool]:
+    """Change rules of a board, audited; True where something changed.
+
+    Args:
+        key: the board's key.
+        changes: any of value_min, value_max, total_min, total_max (scaled), earliest_at,
+            latest_at, future_max, late_grace, retention (PostgreSQL intervals: "30 days"),
+            rate_max (events per member and minute), accepting; None takes an optional one away.
+        actor: who does it.
+        reason: why.
+
+    Raises:
+        InvalidInput: a value that may not be, or a setting that would change existing results:
+            operator, order, zone, decimals, seasons and tie-breaks are fixed.
+        BoardUnknown: no board has this key.
+
+    Source: `schema/functions/update_board.sql`.
+    """
+    check_text(key, "board")
+    text = json.dumps(dict(changes), default=str)
+    ((answer,),) = yield Query(_UPDATE, (key, text, actor, reason))
+    if answer.startswith("setting_fixed"):
+        name = answer.partition(":")[2]
+        raise InvalidInput(f"{name} would change existing results: it is fixed", field=name)
+    return _done(answer, key, "changed")
+
+
+def rename_board(key: str, new_key: str, *, actor: str, reason: str) -> Steps[bool]:
+    """Give a board another key, audited; everything else stays. True where it changed.
+
+    Raises:
+        InvalidInput: the new key may not be.
+        BoardUnknown, BoardExists: no board has the old key, or another has the new one.
+
+    Source: `schema/functions/rename_board.sql`.
+    """
+    check_text(key, "board")
+    check_key(new_key)
+    ((answer,),) = yield Query(_RENAME, (key, new_key, actor, reason))
+    if answer == "board_exists":
+        raise BoardExists(f"there is a board {new_key!r} already", field="board")
+    return _done(answer, key, "renamed")
+
+
+def delete_board(key: str, *, actor: str, reason: str) -> Steps[None]:
+    """Take a board out of service, audited; its key is free again at once.
+
+    Its standings and events are removed afterwards, in slices, by `purge_boards`.
+
+    Raises:
+        BoardUnknown: no board has this key.
+        Contended: commands were under way for seconds. Nothing was changed.
+
+    Source: `schema/functions/delete_board.sql`.
+    """
+    check_text(key, "board")
+    for _ in range(_BUSY_TRIES_MAX):
+        ((answer,),) = yield Query(_DELETE, (key, actor, reason))
+        if answer != "busy":
+            _done(answer, key, "deleted")
+            return
+        yield Pause(_BUSY_PAUSE_S)
+    raise Contended(f"commands to board {key!r} are under way; nothing was changed")
+
+
+def purge_boards(rows_max: int = 1000) -> Steps[int]:
+    """Remove a slice of what deleted boards have left; how many rows, 0 when nothing is left.
+
+    Source: `schema/functions/purge_boards.sql`.
+    """
+    ((removed,),) = yield Query(_PURGE, (rows_max,))
+    return int(removed)
+
+
+def _done(answer: str, key: str, changed: str) -> bool:
+    if answer == "board_unknown":
+        raise BoardUnknown(f"there is no board {key!r}", field="board")
+    return answer == changed
 
 
 def find_board(key: str) -> Steps[tuple[Board, str]]:

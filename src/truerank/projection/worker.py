@@ -310,6 +310,7 @@ class Projector:
             "SELECT truerank.note_cursors(%s::uuid[], %s, %s::pg_snapshot)",
             ([held.copy.generation for held in self._held], tick.id, tick.snapshot),
         )
+        self._conn.execute("SELECT truerank.sweep_rates()")
 
     def _turn_ring(self) -> None:
         turn = turn_ring(

@@ -98,6 +98,10 @@ class Answers:
                 known = self._boards[key] = _Remembered(board, epoch, now + self._remember_s)
         return known.board, known.epoch
 
+    def forget(self, key: str) -> None:
+        """Read this board's settings again before the next answer."""
+        self._boards.pop(key, None)
+
     def season(self, board: Board, label: str | None) -> Steps[Season]:
         """The season a label names, remembered for a short while, never beyond its end."""
         now = time.monotonic()

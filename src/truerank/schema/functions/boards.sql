@@ -12,6 +12,6 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            b.value_max, b.total_min, b.total_max,
            (SELECT s.epoch FROM truerank.setting AS s)
     FROM truerank.board AS b
-    WHERE p_key IS NULL OR b.key = p_key
+    WHERE (p_key IS NULL OR b.key = p_key) AND b.deleted_at IS NULL
     ORDER BY b.key
 $$;

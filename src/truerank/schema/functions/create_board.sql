@@ -28,14 +28,14 @@ BEGIN
            p_descending, p_seasons, p_zone, p_decimals, p_tie_names, p_tie_descending,
            p_tie_min, p_tie_max, p_value_min, p_value_max, p_total_min, p_total_max
     FROM truerank.setting AS s
-    ON CONFLICT (key) DO NOTHING;
+    ON CONFLICT (key) WHERE deleted_at IS NULL DO NOTHING;
     v_made := FOUND;
     IF v_made THEN
         RETURN 'created';
     END IF;
     RETURN CASE WHEN EXISTS (
         SELECT FROM truerank.board AS b
-        WHERE b.key = p_key
+        WHERE b.key = p_key AND b.deleted_at IS NULL
           AND (b.operator, b.descending, b.seasons, b.zone, b.decimals, b.tie_names,
                b.tie_descending, b.tie_min, b.tie_max, b.value_min, b.value_max, b.total_min,
                b.total_max)

@@ -13,7 +13,8 @@ BEGIN
     IF p_label ~ '^(all|\d{4}|\d{4}-\d{2}|\d{4}-\d{2}-\d{2}|\d{4}-W\d{2})$' THEN
         RETURN 'label_reserved';
     END IF;
-    SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_board FOR UPDATE;
+    SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_board AND b.deleted_at IS NULL
+    FOR UPDATE;
     IF v_board.id IS NULL THEN
         RETURN 'board_unknown';
     END IF;

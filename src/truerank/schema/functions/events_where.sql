@@ -10,7 +10,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(e.event_text, e.event_uuid::text)
     FROM truerank.board AS b
     JOIN truerank.event AS e ON e.board_id = b.id AND e.kind = 's'
-    WHERE b.key = p_board
+    WHERE b.key = p_board AND b.deleted_at IS NULL
       AND (p_member IS NULL OR e.member = p_member)
       AND (p_source IS NULL OR e.source = p_source)
       AND (p_from IS NULL OR e.occurred_at >= p_from)

@@ -1,7 +1,8 @@
 -- fold_stored: bring the standings up to the events just stored, and log what changed.
 --
 -- Locks:   standings in order of ranking and member.
--- Raises:  numeric_value_out_of_range where a total leaves the board's range.
+-- Raises:  numeric_value_out_of_range where a total leaves the board's range; TR001 where a
+--          member has more events in this minute than the board allows.
 CREATE OR REPLACE FUNCTION truerank.fold_stored(
     p_board truerank.board, p_seasons truerank.season[], p_event truerank.prepared_events,
     p_done truerank.stored_events, p_members text[], p_ties bigint[]
@@ -33,6 +34,9 @@ BEGIN
         END IF;
     END IF;
 
+    IF p_board.rate_max IS NOT NULL THEN
+        PERFORM truerank.count_rates(p_board, p_event.received_at, v_members);
+    END IF;
     IF p_board.operator = 'sum' THEN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_sum(
             p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;

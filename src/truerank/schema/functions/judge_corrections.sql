@@ -6,7 +6,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_codes text[] := truerank.judge_seasons(
         p_board, p_seasons, ARRAY(SELECT c.at FROM unnest(p_correction) AS c ORDER BY c.ord),
-        ARRAY(SELECT c.code FROM unnest(p_correction) AS c ORDER BY c.ord), NULL);
+        ARRAY(SELECT c.code FROM unnest(p_correction) AS c ORDER BY c.ord), NULL, NULL);
     v_correction truerank.correction[];
 BEGIN
     SELECT array_agg((c.ord, c.uuid, c.text, c.target, c.event_id, c.member, c.at, c.value, c.ties,

@@ -1,12 +1,13 @@
 -- judge_seasons: refuse events of a season that is closed, unexpected, or of no season at all.
 --
--- An event goes into all its seasons or into none, so one closed season refuses it. States are
+-- A bounded season takes events until it is closed, whenever that is; on boards with a late_grace
+-- no longer than that after its end. An event goes into all its seasons or into none, so one closed season refuses it. States are
 -- read after the board's lock; above READ COMMITTED the snapshot may be older than a close, so
 -- there the rows are locked too, which fails with 40001 if one has changed.
 -- Returns: the codes, in the caller's order.
 CREATE OR REPLACE FUNCTION truerank.judge_seasons(
     p_board truerank.board, p_seasons truerank.season[], p_at timestamptz[], p_codes text[],
-    p_expected_season text
+    p_expected_season text, p_received_at timestamptz
 ) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,7 +21,7 @@ BEGIN
     END IF;
     v_closed := ARRAY(SELECT r.id FROM truerank.ranking AS r
                       WHERE r.id = ANY (v_rankings) AND r.state <> 'open');
-    IF cardinality(v_closed) = 0 AND p_expected_season IS NULL
+    IF cardinality(v_closed) = 0 AND p_expected_season IS NULL AND p_board.late_grace IS NULL
        AND cardinality(p_board.seasons) > 0 THEN
         RETURN p_codes;
     END IF;
@@ -30,6 +31,7 @@ BEGIN
         SELECT CASE
             WHEN count(*) = 0 THEN 'season_none'
             WHEN bool_or(s.ranking = ANY (v_closed)) THEN 'season_closed'
+            WHEN min(s.ends_at) < p_received_at - p_board.late_grace THEN 'season_over'
             WHEN p_expected_season IS NOT NULL AND NOT bool_or(s.label = p_expected_season)
                 THEN 'season_unexpected'
         END AS code

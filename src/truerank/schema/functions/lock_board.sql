@@ -9,10 +9,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_board truerank.board;
 BEGIN
-    SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_key;
+    SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_key AND b.deleted_at IS NULL;
     IF v_board.id IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(truerank.lock_class(), v_board.id & 255);
-        SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.id = v_board.id;
+        SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.id = v_board.id AND b.key = p_key AND b.deleted_at IS NULL;
     END IF;
     RETURN v_board;
 END

@@ -26,7 +26,9 @@ BEGIN
                           ELSE truerank.hashed_uuid(d.event_id) END),
            array_agg(CASE WHEN NOT d.is_uuid THEN d.event_id END),
            array_agg(d.position), array_agg(d.at), array_agg(d.code),
-           array_agg(CASE WHEN d.code IS NULL THEN d.value::bigint END),
+           -- Of refused events too: what was stored before the rules changed is looked up by it.
+           array_agg(CASE WHEN d.code IS NULL OR d.value = trunc(d.value) AND d.value BETWEEN
+                         -9223372036854775808 AND 9223372036854775807 THEN d.value::bigint END),
            array_agg(d.at) FILTER (WHERE d.code IS NULL)
     INTO v_event.uuids, v_event.texts, v_event.positions, v_event.at, v_event.codes,
          v_event.values, v_event.candidate_at
@@ -48,6 +50,11 @@ BEGIN
                    WHEN NOT isfinite(u.occurred_at) THEN 'occurred_at_invalid'
                    WHEN u.occurred_at < p_board.earliest_at THEN 'occurred_at_too_early'
                    WHEN u.occurred_at > v_at_max THEN 'occurred_at_in_future'
+                   WHEN coalesce(u.occurred_at, v_event.received_at) >= p_board.latest_at
+                       THEN 'occurred_at_too_late'
+                   -- Its id may be forgotten: to take it could count it twice.
+                   WHEN u.occurred_at < v_event.received_at - p_board.retention
+                       THEN 'occurred_at_too_old'
                    WHEN octet_length(u.metadata::text) > 1024 THEN 'metadata_too_large'
                    WHEN v_tie_n > 0 THEN truerank.judge_ties(
                        p_board, p_ties[(u.ord - 1) * v_tie_n + 1 : u.ord * v_tie_n])

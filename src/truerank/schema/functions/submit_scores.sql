@@ -50,7 +50,7 @@ BEGIN
         v_board, p_event_ids, p_members, p_values, p_occurred_at, p_ties, p_metadata);
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(v_board, v_event.candidate_at) AS s;
     v_event.codes := truerank.judge_seasons(
-        v_board, v_seasons, v_event.at, v_event.codes, p_expected_season);
+        v_board, v_seasons, v_event.at, v_event.codes, p_expected_season, v_event.received_at);
 
     BEGIN
         v_done := truerank.store_events(
@@ -58,11 +58,13 @@ BEGIN
         IF v_done.stored_n > 0 THEN
             PERFORM truerank.fold_stored(v_board, v_seasons, v_event, v_done, p_members, p_ties);
         END IF;
-    EXCEPTION WHEN numeric_value_out_of_range THEN
-        -- Some total left its range, and the block took the event rows back out. One event
-        -- is refused; of several, only those that don't fit: halve, in the caller's order.
+    EXCEPTION WHEN numeric_value_out_of_range OR SQLSTATE 'TR001' THEN
+        -- Some total or rate left its range, and the block took the event rows back out. One
+        -- event is refused; of several, only those that don't fit: halve, in the caller's order.
         IF v_n = 1 THEN
-            RETURN QUERY SELECT 1, 'refused', 'total_out_of_range', NULL::text, NULL::numeric,
+            RETURN QUERY SELECT 1, 'refused',
+                                CASE SQLSTATE WHEN 'TR001' THEN 'rate_exceeded'
+                                     ELSE 'total_out_of_range' END, NULL::text, NULL::numeric,
                                 NULL::bigint, NULL::xid8;
             RETURN;
         END IF;

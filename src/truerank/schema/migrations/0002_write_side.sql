@@ -7,7 +7,11 @@ ALTER TABLE truerank.board
     ADD COLUMN latest_at timestamptz NOT NULL DEFAULT 'infinity',
     ADD COLUMN late_grace interval CHECK (late_grace >= interval '0'),
     ADD COLUMN retention interval CHECK (retention >= interval '1 day'),
-    ADD COLUMN rate_max integer CHECK (rate_max > 0);
+    ADD COLUMN rate_max integer CHECK (rate_max > 0),
+    -- A deleted board's key is free again; its rows go in slices.
+    ADD COLUMN deleted_at timestamptz;
+ALTER TABLE truerank.board DROP CONSTRAINT board_key_key;
+CREATE UNIQUE INDEX board_key ON truerank.board (key) WHERE deleted_at IS NULL;
 
 -- Events accepted per member and minute, on boards that limit them. Rows of past minutes are
 -- swept by whoever comes by; after a crash of the server the counts begin anew.

@@ -1,0 +1,24 @@
+-- delete_board: take a board out of service; its key is free again at once.
+--
+-- Commands that hold the board's lock are waited for by trying, never by queueing. Afterwards
+-- purge_board removes standings and events in slices.
+-- Returns: deleted, board_unknown, or busy (a command is under way: try again).
+CREATE OR REPLACE FUNCTION truerank.delete_board(p_board text, p_actor text, p_reason text)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_id integer;
+BEGIN
+    SELECT b.id INTO v_id FROM truerank.board AS b
+    WHERE b.key = p_board AND b.deleted_at IS NULL;
+    IF v_id IS NULL THEN
+        RETURN 'board_unknown';
+    ELSIF NOT pg_try_advisory_xact_lock(truerank.lock_class(), v_id & 255) THEN
+        RETURN 'busy';
+    END IF;
+    UPDATE truerank.board SET deleted_at = clock_timestamp(), accepting = false WHERE id = v_id;
+    INSERT INTO truerank.audit (board_id, actor, action, subject, reason)
+    VALUES (v_id, p_actor, 'delete_board', p_board, p_reason);
+    RETURN 'deleted';
+END
+$$;
