@@ -10,8 +10,8 @@ from typing import Any, Concatenate, ParamSpec, Self
 import psycopg
 import psycopg_pool
 
-from truerank.client import connection_kwargs, translate, urls
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
+from truerank.connections import connection_kwargs, translate, urls
 from truerank.model import Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink

@@ -9,31 +9,13 @@ from typing import Any, Concatenate, ParamSpec, Self
 import psycopg
 import psycopg_pool
 
-from truerank.errors import Contended, DatabaseUnavailable, InvalidInput, SettingsInvalid
+from truerank.connections import connection_kwargs, translate, urls
 from truerank.operations import Operations
 from truerank.projection.link import Link
-from truerank.schema.migrate import mismatch_error
 from truerank.settings import Settings, load
 from truerank.steps import Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
 
 P = ParamSpec("P")
-
-CONTENDED = (
-    psycopg.errors.SerializationFailure,
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.LockNotAvailable,
-)
-# The functions raise these for what a caller wrote wrong.
-CALLER_MISTAKES = (
-    psycopg.errors.InvalidParameterValue,
-    psycopg.errors.CheckViolation,
-    psycopg.DataError,
-)
-SCHEMA_ABSENT = (
-    psycopg.errors.UndefinedFunction,
-    psycopg.errors.InvalidSchemaName,
-    psycopg.errors.UndefinedTable,
-)
 
 
 def blocking(
@@ -143,40 +125,6 @@ class Truerank:
                 return conn.execute(sql, params, binary=True).fetchall()
         except psycopg.Error as exc:
             raise translate(exc) from exc
-
-
-def urls(settings: Settings) -> tuple[str, str]:
-    """Both addresses.
-
-    Raises:
-        SettingsInvalid: one of them is not set.
-    """
-    if settings.database_url is None or settings.redis_url is None:
-        raise SettingsInvalid("both database_url and redis_url are needed")
-    return settings.database_url, settings.redis_url
-
-
-def connection_kwargs(settings: Settings) -> dict[str, Any]:
-    """Options of every pooled connection: each statement is a transaction, with a deadline."""
-    return {
-        "autocommit": True,
-        "application_name": "truerank",
-        "connect_timeout": max(2, settings.database_timeout_ms // 1000),
-        "options": f"-c statement_timeout={settings.database_timeout_ms}",
-    }
-
-
-def translate(exc: psycopg.Error) -> Exception:
-    """The error of this package that a driver's error means."""
-    if isinstance(exc, CONTENDED):
-        return Contended(str(exc).strip())
-    if isinstance(exc, CALLER_MISTAKES):
-        return InvalidInput(exc.diag.message_primary or str(exc), field=exc.diag.constraint_name)
-    if isinstance(exc, SCHEMA_ABSENT):
-        return mismatch_error()
-    if isinstance(exc, psycopg.OperationalError | psycopg_pool.PoolTimeout):
-        return DatabaseUnavailable(f"PostgreSQL did not answer: {exc}")
-    return exc
 
 
 def connect(database_url: str | None = None, redis_url: str | None = None) -> Truerank:
