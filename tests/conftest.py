@@ -2,10 +2,14 @@
 
 import os
 import shutil
+import subprocess
+import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import hypothesis
 import psycopg
@@ -14,11 +18,14 @@ import redis
 from psycopg import sql
 
 from truerank.embedded import Engines, start_engines
+from truerank.embedded.account import choose_account
+from truerank.embedded.binaries import find_valkey
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DATA_DIR = Path(os.environ.get("TRUERANK_TEST_DATA") or _REPOSITORY.parent / "shared" / "data")
 _TEMPLATE = "truerank_template"
 _REDIS_DATABASES = 64  # as many as the embedded engine has
+_START_S_MAX = 30.0
 _LEFT_OUT = pytest.StashKey[dict[str, str]]()
 
 # A machine that does other things as well makes single examples slow, not wrong.
@@ -78,6 +85,64 @@ def redis_url(engines: Engines, numbers: Iterator[int]) -> str:
     return url
 
 
+class StartRedis(Protocol):
+    """See `redis_starter`."""
+
+    def __call__(
+        self,
+        *arguments: str,
+        program: str | None = None,
+        environ: dict[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> tuple[str, subprocess.Popen[bytes]]: ...
+
+
+@contextmanager
+def redis_starter() -> Iterator[StartRedis]:
+    """A function that starts servers with other settings, which end with the block or before.
+
+    It gives the server's URL, the same for the same folder, and its process.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="tr-") as temporary:  # a socket's path must be short
+
+        def start(
+            *arguments: str,
+            program: str | None = None,
+            environ: dict[str, str] | None = None,
+            folder: Path | None = None,
+        ) -> tuple[str, subprocess.Popen[bytes]]:
+            folder = folder or Path(tempfile.mkdtemp(dir=temporary))
+            socket = folder / "s"
+            process = subprocess.Popen(
+                [
+                    program or find_valkey(choose_account(), os.environ),
+                    *("--port", "0", "--unixsocket", str(socket), "--dir", str(folder)),
+                    *("--save", "", *arguments),
+                ],
+                env={**os.environ, **(environ or {})},
+                stdout=subprocess.DEVNULL,
+            )
+            started.append(process)
+            url = f"unix://{socket}"
+            _await_redis(url, process)
+            return url, process
+
+        try:
+            yield start
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def start_redis() -> Iterator[StartRedis]:
+    """Start servers of this test's own."""
+    with redis_starter() as start:
+        yield start
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data; tests that need it are left out where it is missing."""
@@ -120,6 +185,19 @@ def pytest_terminal_summary(
     if not _DATA_DIR.is_dir():
         terminalreporter.section("left out: tests on real data")
         terminalreporter.write_line(f"{_DATA_DIR} is missing; TRUERANK_TEST_DATA names another")
+
+
+def _await_redis(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_S_MAX
+    with redis.Redis.from_url(url) as client:
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                client.ping()
+            except redis.ConnectionError:
+                time.sleep(0.005)
+                continue
+            return
+    pytest.fail(f"the server does not answer: {process.args!r}")
 
 
 def _find_program(name: str) -> str | None:

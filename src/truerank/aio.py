@@ -9,9 +9,10 @@ from typing import Any, Concatenate, ParamSpec, Self
 
 import psycopg
 import psycopg_pool
+from psycopg.rows import tuple_row
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
-from truerank.connections import connection_kwargs, translate, urls
+from truerank.connections import connection_kwargs, connection_wait_s, translate, urls
 from truerank.model import Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink
@@ -53,7 +54,7 @@ class Truerank:
             min_size=0,
             max_size=settings.pool_max,
             open=False,
-            timeout=settings.database_timeout_ms / 1000,
+            timeout=connection_wait_s(settings),
             kwargs=connection_kwargs(settings),
         )
 
@@ -163,5 +164,7 @@ async def submit_scores(
     if not events:
         return []
     parameters = submit_parameters(board, events, expected_season)
-    cursor = await conn.execute(SUBMIT, parameters, binary=True)
-    return receipts(events, await cursor.fetchall())
+    # The connection may be set up for rows of another shape, or for cursors of another kind.
+    async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
+        await cursor.execute(SUBMIT, parameters, binary=True)
+        return receipts(events, await cursor.fetchall())

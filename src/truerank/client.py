@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self
 import psycopg
 import psycopg_pool
 
-from truerank.connections import connection_kwargs, translate, urls
+from truerank.connections import connection_kwargs, connection_wait_s, translate, urls
 from truerank.operations import Operations
 from truerank.projection.link import Link
 from truerank.settings import Settings, load
@@ -50,7 +50,7 @@ class Truerank:
             min_size=0,
             max_size=settings.pool_max,
             open=True,
-            timeout=settings.database_timeout_ms / 1000,
+            timeout=connection_wait_s(settings),
             kwargs=connection_kwargs(settings),
         )
 

@@ -9,6 +9,7 @@ from truerank.errors import Contended, DatabaseUnavailable, InvalidInput, Settin
 from truerank.schema.migrate import mismatch_error
 from truerank.settings import Settings
 
+_CONNECTION_WAIT_S_MAX = 2.0
 CONTENDED = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -46,6 +47,14 @@ def connection_kwargs(settings: Settings) -> dict[str, Any]:
         "connect_timeout": max(2, settings.database_timeout_ms // 1000),
         "options": f"-c statement_timeout={settings.database_timeout_ms}",
     }
+
+
+def connection_wait_s(settings: Settings) -> float:
+    """How long a caller waits for a connection of a pool, in seconds.
+
+    Shorter than a statement may take: reads fall back to what is remembered where it is too long.
+    """
+    return min(settings.database_timeout_ms / 1000, _CONNECTION_WAIT_S_MAX)
 
 
 def translate(exc: psycopg.Error) -> Exception:

@@ -78,19 +78,30 @@ def running_worker(settings: Settings) -> Iterator[None]:
 
     Raises:
         ProjectionUnavailable: it did not begin to project in time.
+        SchemaMismatch, ProjectionUnsafe: it refuses the database or the Redis server.
     """
     stop, ready = threading.Event(), threading.Event()
-    thread = threading.Thread(
-        target=worker.run, args=(settings, stop), kwargs={"ready": ready.set}, name="truerank"
-    )
+    failures: list[Exception] = []
+
+    def project() -> None:
+        try:
+            worker.run(settings, stop, ready=ready.set)
+        except Exception as exc:  # noqa: BLE001 - raised again below
+            failures.append(exc)
+            ready.set()
+
+    thread = threading.Thread(target=project, name="truerank")
     thread.start()
     try:
         if not ready.wait(_READY_S_MAX):
             raise ProjectionUnavailable("the worker did not start to project")
-        yield
+        if not failures:
+            yield
     finally:
         stop.set()
         thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _workers(engines: Engines) -> int:

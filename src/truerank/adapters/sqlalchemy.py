@@ -60,7 +60,7 @@ def submit_scores(
     if not events:
         return []
     result = conn.execute(_SUBMIT, _parameters(board, events, expected_season))
-    return receipts(events, result.tuples())
+    return receipts(events, result)
 
 
 async def submit_score_async(
@@ -86,7 +86,7 @@ async def submit_scores_async(
     if not events:
         return []
     result = await conn.execute(_SUBMIT, _parameters(board, events, expected_season))
-    return receipts(events, result.tuples())
+    return receipts(events, result)
 
 
 def _parameters(

@@ -72,9 +72,10 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
     """Add a custom season, `[starts_at, ends_at)`; True where it is new.
 
     Raises:
-        InvalidInput: the label looks like a built-in season, is taken with other bounds, or the
-            bounds are naive or in the wrong order.
+        InvalidInput: the label looks like a built-in season, is taken with other bounds, the
+            bounds are naive or in the wrong order, or events fall between them already.
         BoardUnknown: no board has this key.
+        Contended: a writer of the board keeps its transaction open.
 
     Source: `schema/functions/create_season.sql`.
     """
@@ -88,6 +89,8 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
         raise BoardUnknown(f"there is no board {board!r}", field="board")
     if made == "label_reserved":
         raise InvalidInput(f"{label!r} looks like a built-in season", field="season")
+    if made == "season_has_events":
+        raise InvalidInput(f"season {label!r} would begin with events in it", field="starts_at")
     if made == "different":
         raise InvalidInput(f"season {label!r} exists with other bounds", field="season")
     return bool(made == "created")

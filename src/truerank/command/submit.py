@@ -9,10 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from truerank.errors import (
     BoardUnknown,
@@ -24,7 +25,8 @@ from truerank.errors import (
 from truerank.model import Outcome, Receipt, ScoreEvent, StandingNow, Token
 
 SUBMIT = """
-    SELECT ord, outcome, code, season, score::text, version, token::text, truerank.incarnation()
+    SELECT ord, outcome, code, season, score::text, version, token::text,
+           (SELECT truerank.incarnation())
     FROM truerank.submit_scores(%s, %s::text[], %s::text[], %s::numeric[], %s::timestamptz[],
                                 %s::bigint[], %s::text[]::jsonb[], %s)"""
 
@@ -90,7 +92,9 @@ def submit_scores(
     if not events:
         return []
     parameters = submit_parameters(board, events, expected_season)
-    return receipts(events, conn.execute(SUBMIT, parameters, binary=True).fetchall())
+    # The connection may be set up for rows of another shape, or for cursors of another kind.
+    with psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
+        return receipts(events, cursor.execute(SUBMIT, parameters, binary=True).fetchall())
 
 
 def submit_parameters(
@@ -202,6 +206,9 @@ def check_text(text: str, field: str) -> None:
         raise InvalidInput(f"{field} contains half a surrogate pair", field=field) from exc
 
 
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_NUMBER_CHARS_MAX = 100
+_EXPONENT_MAX = 40
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 _FIELDS = {
@@ -252,12 +259,14 @@ def to_number(value: object) -> Decimal:
     Raises:
         InvalidInput: it is none, or beyond any range.
     """
-    # Floats are refused: 0.1 is not what a caller who wrote 0.1 stored.
-    if type(value) is int or isinstance(value, str | Decimal):
-        try:
-            number = Decimal(value)
-        except InvalidOperation as exc:
-            raise InvalidInput(f"value {value!r} is not a number", field="value") from exc
-        if number.is_finite() and abs(number.adjusted()) <= 40:  # noqa: PLR2004  # beyond any range
-            return number
-    raise InvalidInput(f"value {value!r} is not an exact number", field="value")
+    # Floats are refused: 0.1 is not what a caller who wrote 0.1 stored. So is text that only
+    # Python takes for a number: " 1_000 ", or digits of other scripts.
+    if isinstance(value, str):
+        if len(value) > _NUMBER_CHARS_MAX or not _NUMBER.fullmatch(value):
+            raise InvalidInput(f"value {value[:50]!r} is not a number", field="value")
+    elif type(value) is not int and not isinstance(value, Decimal):
+        raise InvalidInput(f"a value is no {type(value).__name__}: it is exact", field="value")
+    number = Decimal(value)
+    if not number.is_finite() or abs(number.adjusted()) > _EXPONENT_MAX:
+        raise InvalidInput("value is beyond the range of any board", field="value")
+    return number

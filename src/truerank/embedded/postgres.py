@@ -105,6 +105,8 @@ def postgres(
     write_private(cluster / "pg_hba.conf", _HBA, place.account)
     parameters = {
         "max_connections": "100",
+        # The role is called like our schema: "$user" would put a user's own tables into it.
+        "search_path": "public",
         **({} if durable else {"fsync": "off", "full_page_writes": "off"}),
         **settings,
         "listen_addresses": "" if tcp is None else "127.0.0.1",

@@ -22,6 +22,7 @@ COLUMNS = ("event_id", "board", "member", "points", "occurred_at")
 _GZIP_MAGIC = b"\x1f\x8b"
 _LINE_BYTES_MAX = 100_000
 _RECORD_LINES_MAX = 50  # of one record with line breaks inside quotes
+_QUOTE_OPEN = "a quote is opened and not closed"
 
 
 class FileUnusable(TruerankError):
@@ -70,8 +71,9 @@ def read_events(file: io.BufferedIOBase, naming: Naming) -> Iterator[Row | Malfo
         file: at its beginning, as `decompressed` gives it.
         naming: where the header differs from `COLUMNS`. Other columns are passed over.
 
-    Yields:
-        One answer for each record, in file order. Empty lines are passed over.
+    Returns:
+        One answer for each record, in file order, read as it is asked for. Empty lines are passed
+        over.
 
     Raises:
         FileUnusable: there is no header that names the columns.
@@ -84,6 +86,10 @@ def read_events(file: io.BufferedIOBase, naming: Naming) -> Iterator[Row | Malfo
         raise FileUnusable(f"line {header.line}, the header: {header.message}")
     places = _places(header.fields, naming)
     records.width = len(header.fields)
+    return _rows(records, places, naming)
+
+
+def _rows(records: "_Records", places: Sequence[int], naming: Naming) -> Iterator[Row | Malformed]:
     while (record := records.next()) is not None:
         if isinstance(record, Malformed):
             yield record
@@ -172,16 +178,18 @@ class _Records:
             except csv.Error as exc:
                 # The only way to tell this case; without it a record ends at its line.
                 if "unexpected end of data" not in str(exc):
-                    return Malformed(line.number, "csv_invalid", str(exc))
+                    reason = _QUOTE_OPEN if taken else str(exc)
+                    return Malformed(line.number, "csv_invalid", reason)
             else:
                 record = self._checked(line.number, fields)
-                if isinstance(record, _Record):
-                    for _ in range(taken):
-                        self._ahead.popleft()
+                if isinstance(record, Malformed) and taken:
+                    return Malformed(line.number, "csv_invalid", _QUOTE_OPEN)
+                for _ in range(taken):
+                    self._ahead.popleft()
                 return record
             more = self._line_ahead(taken) if taken < _RECORD_LINES_MAX else None
             if not isinstance(more, _Line):
-                return Malformed(line.number, "csv_invalid", "a quote is opened and not closed")
+                return Malformed(line.number, "csv_invalid", _QUOTE_OPEN)
             text += more.text
             taken += 1
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
-from redis.asyncio.connection import ConnectionPool
+from redis.asyncio.connection import BlockingConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -18,9 +18,10 @@ class AsyncLink:
     """A pool of asyncio connections to one server."""
 
     def __init__(self, url: str, *, timeout_ms: int, connections_max: int = 10) -> None:
-        self._pool = ConnectionPool.from_url(
+        self._pool = BlockingConnectionPool.from_url(
             url,
             max_connections=connections_max,
+            timeout=timeout_ms / 1000,  # for one to become free
             redis_connect_func=_greet,
             retry=Retry(NoBackoff(), 0),
             **connection_options(timeout_ms),
@@ -82,7 +83,7 @@ async def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read, also when cancelled."""
 
-    def __init__(self, pool: ConnectionPool) -> None:
+    def __init__(self, pool: BlockingConnectionPool) -> None:
         self._pool = pool
 
     async def __aenter__(self) -> Any:

@@ -14,7 +14,7 @@ from truerank.projection.link import Link
 from truerank.projection.scripts import SwitchReply
 from truerank.steps import ScriptCall
 
-_FIELDS = ("epoch", "cursor", "pending", "snapshot", "scan", "high", "covered")
+_FIELDS = ("epoch", "cursor", "base", "pending", "snapshot", "scan", "high", "covered")
 
 
 def cursor_text(tick: Tick, reached: str) -> str:
@@ -30,12 +30,17 @@ def named_tick(text: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """What the meta of one generation says."""
+    """What the meta of one generation says.
+
+    `base` is the last tick that is shown whole: where a batch was cut, the cursor names a newer
+    one, but rows from the base on are still needed.
+    """
 
     group: int
     generation: str
     epoch: str
     cursor: str
+    base: str
     pending: str
     snapshot: str
     scan: str
@@ -92,6 +97,7 @@ class Copies:
         meta = {
             "epoch": epoch,
             "cursor": cursor_text(tick, tick.snapshot),
+            "base": str(tick.id),
             "pending": "",
             "snapshot": tick.snapshot,
             "scan": "",
@@ -152,25 +158,30 @@ class Copies:
             for (new, _), reply in zip(allowed, replies, strict=True)
             if reply == SwitchReply.SWITCHED
         ]
+        self.note_live(conn, switched)
+        # Another worker may have switched to the same copy meanwhile.
+        old = [(new.group, before.get(new.group, new.generation)) for new in switched]
+        names = {new.generation for new in switched}
+        self.retire(conn, [(group, name) for group, name in old if name not in names])
+        return {new.group for new in switched}
+
+    def note_live(self, conn: Connection, copies: Sequence[Copy]) -> None:
+        """Note in PostgreSQL which copies Redis says are live."""
         conn.execute(
             "SELECT truerank.note_switches(%s::uuid[], %s::smallint[])",
-            ([new.generation for new in switched], [new.group for new in switched]),
+            ([copy.generation for copy in copies], [copy.group for copy in copies]),
         )
-        self.retire(
-            conn, [(new.group, before[new.group]) for new in switched if new.group in before]
-        )
-        return {new.group for new in switched}
 
     def hide(self, groups: Sequence[int]) -> None:
         """Take pointers away: nobody is served from these groups until the next switch."""
         self._link.commands([("DEL", self.group(group).pointer) for group in groups])
 
-    def listed(self, conn: Connection, groups: Sequence[int]) -> list[tuple[int, str]]:
-        """The generations of these groups that a worker was filling, by PostgreSQL's list."""
+    def listed(self, conn: Connection, groups: Sequence[int]) -> list[tuple[int, str, str]]:
+        """Group, name and state of the generations in PostgreSQL's list."""
         rows = conn.execute(
-            "SELECT grp, id FROM truerank.warming_generations(%s::smallint[])", (list(groups),)
+            "SELECT grp, id, state FROM truerank.generations(%s::smallint[])", (list(groups),)
         )
-        return [(group, generation.hex) for group, generation in rows.fetchall()]
+        return [(group, generation.hex, state) for group, generation, state in rows.fetchall()]
 
     def retire(self, conn: Connection, generations: Sequence[tuple[int, str]]) -> None:
         """Remove copies that nobody reads: the meta first, then one ranking at a time."""

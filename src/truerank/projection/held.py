@@ -22,6 +22,7 @@ class Held:
     pending: str
     since: str  # snapshot that the outbox was read up to for this copy
     since_tick: tuple[int, str]
+    base: int  # the last tick that was read whole: older ones aren't needed
     live: bool
 
     @classmethod
@@ -33,6 +34,7 @@ class Held:
             pending=copy.pending,
             since=copy.snapshot,
             since_tick=named_tick(copy.cursor),
+            base=int(copy.base),
             live=live,
         )
 
@@ -55,6 +57,10 @@ class Stamp:
     reached: str
     time_us: int | None  # None: the clock jumped, so no bound can be given
     run_id: str | None
+
+    def base(self, held: Held) -> int:
+        """The copy's base after the batch: this tick, unless the batch was cut before it."""
+        return self.tick.id if self.reached == self.tick.snapshot else held.base
 
 
 def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
@@ -81,7 +87,7 @@ def apply_calls(
     reached = cursor_text(stamp.tick, stamp.reached)
     pieces = list(chunks(parts, rows_max)) or [[]]
     pending = [held.pending, *(f"{reached}|{k}" for k in range(1, len(pieces))), ""]
-    meta = _meta(stamp, reached)
+    meta = _meta(held, stamp, reached)
     return [
         ScriptCall(
             "apply",
@@ -144,9 +150,10 @@ def _ranking_keys(generation: GenerationKeys, parts: Sequence[Part]) -> list[str
     ]
 
 
-def _meta(stamp: Stamp, reached: str) -> list[str | int]:
+def _meta(held: Held, stamp: Stamp, reached: str) -> list[str | int]:
     fields: dict[str, str | int] = {
         "cursor": reached,
+        "base": stamp.base(held),
         "snapshot": stamp.reached,
         "tick": stamp.tick.id,
         "through": stamp.tick.taken_at.isoformat(timespec="microseconds"),

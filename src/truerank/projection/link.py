@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import ConnectionPool
+from redis.connection import BlockingConnectionPool, ConnectionPool
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
@@ -69,9 +69,10 @@ class Link:
     """A pool of blocking connections to one server."""
 
     def __init__(self, url: str, *, timeout_ms: int, connections_max: int = 10) -> None:
-        self._pool = ConnectionPool.from_url(
+        self._pool: ConnectionPool = BlockingConnectionPool.from_url(
             url,
             max_connections=connections_max,
+            timeout=timeout_ms / 1000,  # for one to become free
             redis_connect_func=_greet,
             retry=Retry(NoBackoff(), 0),
             **connection_options(timeout_ms),
@@ -123,10 +124,18 @@ class Link:
         return replies
 
     def clock(self) -> tuple[int, str | None]:
-        """The server's clock in microseconds since 1970, and its run id."""
+        """The server's clock in microseconds since 1970, and its run id.
+
+        Raises:
+            ProjectionUnavailable: no server, no reply in time, or an error as reply.
+        """
         with _Borrowed(self._pool) as connection:
-            ((seconds, micros),) = _exchange(connection, [("TIME",)])
-            return int(seconds) * 1_000_000 + int(micros), _run_id(connection)
+            (reply,) = _exchange(connection, [("TIME",)])
+            run_id = _run_id(connection)
+        if isinstance(reply, ResponseError):
+            raise ProjectionUnavailable(f"TIME: {reply}") from reply
+        seconds, micros = reply
+        return int(seconds) * 1_000_000 + int(micros), run_id
 
     def check_policy(self) -> None:
         """Refuse a server that may evict board keys; see `check_policy`."""

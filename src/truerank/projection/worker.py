@@ -28,6 +28,7 @@ from truerank.steps import ScriptCall
 
 _CLOCK_JUMP_US_MAX = 100_000
 _BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_BUSY_S = 1.0  # after the last rows: who writes now and then is shown as soon as who writes a lot
 _KNOWN_RANKINGS_MAX = 200_000
 _CALLS_PER_ROUND_TRIP_MAX = 64
 # What passes by itself: a server that restarts, a primary that became a standby.
@@ -46,12 +47,14 @@ class Projector:
     Not safe for several threads; `stop` of `run` may be set from any.
     """
 
-    def __init__(self, conn: Connection, link: Link, settings: Settings) -> None:
+    def __init__(
+        self, conn: Connection, link: Link, settings: Settings, worker: Worker | None = None
+    ) -> None:
         self._conn = conn
         self._link = link
         self._settings = settings
         self._copies = Copies(link, settings.prefix)
-        self._worker = Worker.new(settings.lease_ms)
+        self._worker = worker or Worker.new(settings.lease_ms)
         self._epoch = ""
         self._groups: set[int] = set()
         self._held: list[Held] = []
@@ -71,10 +74,12 @@ class Projector:
         """
         self._renew()
         self._adopt()
+        if not self._held:
+            return False
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
         clock = self._read_clock()
-        filling = any(held.copy.scan != "done" for held in self._held)
+        filling = any(not held.live for held in self._held)
         since = {held.since for held in self._held}
         tick = ticks.take_tick(
             self._conn,
@@ -88,7 +93,7 @@ class Projector:
         self._switch()
         if heartbeat:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
-            self._note_cursors(tick)
+            self._note_cursors()
             self._turn_ring()
         return changed
 
@@ -121,18 +126,32 @@ class Projector:
         self._held = [held for held in self._held if held.copy.group not in self._unread]
         pointed = self._copies.pointed(groups)
         live = self._copies.read(list(pointed.items()))
-        listed = self._copies.listed(self._conn, groups)
-        warming = self._copies.read(listed)
+        listed = [
+            (group, name, state)
+            for group, name, state in self._copies.listed(self._conn, groups)
+            if pointed.get(group) != name or all(copy.generation != name for copy in live)
+        ]
+        # One that was live becomes so again where only the pointer to it was lost.
+        lost = set(groups) - {copy.group for copy in live}
+        others = self._copies.read(
+            [
+                (group, name)
+                for group, name, state in listed
+                if state == "warming" or (state == "live" and group in lost)
+            ]
+        )
         # Versions of another epoch mean nothing: better no answer than an invented one.
         strange = [copy for copy in live if copy.epoch != self._epoch]
         self._copies.hide([copy.group for copy in strange])
-        kept = [copy for copy in warming if copy.epoch == self._epoch]
+        kept = [copy for copy in others if copy.epoch == self._epoch]
         names = {copy.generation for copy in kept}
         self._copies.retire(
             self._conn,
             [(copy.group, copy.generation) for copy in strange]
-            + [(group, name) for group, name in listed if name not in names],
+            + [(group, name) for group, name, _ in listed if name not in names],
         )
+        # A worker may have ended between its switch and the note of it.
+        self._copies.note_live(self._conn, [copy for copy in live if copy not in strange])
         self._held += [Held.of(copy, live=True) for copy in live if copy not in strange]
         self._held += [Held.of(copy, live=False) for copy in kept]
         self._begin(sorted(set(groups) - {held.copy.group for held in self._held}))
@@ -177,7 +196,7 @@ class Projector:
                 ),
                 rows_max=self._settings.batch_rows_max,
             )
-            if not batch.proven or any(held.since_tick[0] < batch.floor_tick for held in together):
+            if not batch.proven or any(held.base < batch.floor_tick for held in together):
                 self._examine(together, batch)
                 continue
             stamp = Stamp(tick=tick, reached=batch.reached, time_us=time_us, run_id=run_id)
@@ -202,6 +221,7 @@ class Projector:
                 queue += [(held, call, call is calls[-1]) for call in calls]
             else:
                 held.since, held.since_tick = stamp.reached, (stamp.tick.id, stamp.tick.nonce)
+                held.base = stamp.base(held)
         for i in range(0, len(queue), _CALLS_PER_ROUND_TRIP_MAX):
             piece = queue[i : i + _CALLS_PER_ROUND_TRIP_MAX]
             replies, _ = self._link.calls([call for _, call, _ in piece])
@@ -217,24 +237,37 @@ class Projector:
             _log().info("call_refused", group=group, reply=str(reply)[:200])
             self._unread.add(group)
             return
-        _, _, damaged = reply
-        if damaged and not any(h.copy.group == group and not h.live for h in self._held):
-            _log().warning("ranking_damaged", group=group, rankings=damaged)
-            self._begin([group])
+        _, _, damaged, live = reply
+        if damaged:
+            self._refill(held, damaged)
+        if bool(live) != held.live:
+            self._unread.add(group)  # the pointer was lost, or moved by somebody else
         if stamp is not None and group not in self._unread:
             held.cursor, held.pending = str(call.args[10]), ""
             held.since, held.since_tick = stamp.reached, named_tick(held.cursor)
+            held.base = stamp.base(held)
             held.copy = replace(
                 held.copy,
                 cursor=held.cursor,
+                base=str(held.base),
                 pending="",
                 snapshot=stamp.reached,
                 covered=str(call.args[5]),
             )
 
+    def _refill(self, held: Held, rankings: Sequence[bytes]) -> None:
+        """Fill a new copy in place of one whose rankings are damaged."""
+        group = held.copy.group
+        _log().warning("ranking_damaged", group=group, rankings=rankings, live=held.live)
+        if not held.live:
+            self._held = [other for other in self._held if other is not held]
+            self._copies.retire(self._conn, [(group, held.copy.generation)])
+        if all(other.live for other in self._held if other.copy.group == group):
+            self._begin([group])
+
     def _examine(self, together: list[Held], batch: Batch) -> None:
         """Decide why ticks are missing: pruned means a new copy, regressed a new epoch."""
-        pruned = all(held.since_tick[0] < batch.floor_tick for held in together)
+        pruned = all(held.base < batch.floor_tick for held in together)
         if not pruned:
             row = self._conn.execute("SELECT truerank.new_epoch(%s)", (self._epoch,)).fetchone()
             assert row is not None, "the function returns one row"
@@ -268,6 +301,9 @@ class Projector:
             if not isinstance(reply, list) or reply[0] != FillReply.APPLIED:
                 self._unread.add(held.copy.group)
                 continue
+            if reply[2]:
+                self._refill(held, reply[2])
+                continue
             self._note_rankings(part.ranking for part in parts)
             held.copy = replace(
                 held.copy,
@@ -277,7 +313,11 @@ class Projector:
             )
 
     def _switch(self) -> None:
-        warm = [held for held in self._held if not held.live and held.copy.warm]
+        warm = [
+            held
+            for held in self._held
+            if not held.live and held.copy.warm and held.copy.group not in self._unread
+        ]
         if not warm:
             return
         live = {held.copy.group: held for held in self._held if held.live}
@@ -305,10 +345,15 @@ class Projector:
             self._known_rankings.clear()
         self._known_rankings |= new
 
-    def _note_cursors(self, tick: Tick) -> None:
+    def _note_cursors(self) -> None:
+        copies = [held.copy for held in self._held]
         self._conn.execute(
-            "SELECT truerank.note_cursors(%s::uuid[], %s, %s::pg_snapshot)",
-            ([held.copy.generation for held in self._held], tick.id, tick.snapshot),
+            "SELECT truerank.note_cursors(%s::uuid[], %s::bigint[], %s::pg_snapshot[])",
+            (
+                [copy.generation for copy in copies],
+                [int(copy.base) for copy in copies],
+                [copy.snapshot for copy in copies],
+            ),
         )
         self._conn.execute("SELECT truerank.sweep_rates()")
 
@@ -344,20 +389,24 @@ def run(
     assert settings.database_url is not None, "the caller resolves it"
     assert settings.redis_url is not None, "the caller resolves it"
     link = Link(settings.redis_url, timeout_ms=settings.redis_timeout_ms, connections_max=2)
+    worker = Worker.new(settings.lease_ms)  # kept through failures, and its leases with it
     failures = 0
+    busy_until = 0.0
     try:
         while not stop.is_set():
             try:
                 with connect(settings.database_url, settings.database_timeout_ms) as conn:
                     link.check_policy()
-                    projector = Projector(conn, link, settings)
+                    projector = Projector(conn, link, settings, worker)
                     while not stop.is_set():
                         began = time.monotonic()
-                        busy = projector.step()
+                        if projector.step():
+                            busy_until = began + _BUSY_S
                         failures = 0
                         if projector.whole:
                             ready()
                             ready = _nothing
+                        busy = began < busy_until
                         wait_ms = settings.tick_busy_ms if busy else settings.tick_idle_ms
                         stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
                     projector.release()

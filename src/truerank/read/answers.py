@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from truerank.command.board import find_board
+from truerank.command.submit import check_text
 from truerank.errors import DatabaseUnavailable, InvalidInput, ProjectionUnavailable
 from truerank.model import Board, Page, PageRequest, Season, Source
 from truerank.read import database, projected
@@ -20,6 +21,7 @@ LIMIT_MAX = 1000
 _OFFSET_MAX = 2**31 - 1
 _MEMBER_CHARS_MAX = 200
 _REMEMBERED_MAX = 10_000
+_AWAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Answers:
         self._pointers = projected.Pointers()
         self._boards: dict[str, _Remembered] = {}
         self._seasons: dict[tuple[int, str | None], tuple[Season, float]] = {}
+        self._away_until: float | None = None  # PostgreSQL did not answer: not asked before this
 
     def page(
         self,
@@ -87,13 +90,15 @@ class Answers:
         """
         now = time.monotonic()
         known = self._boards.get(key)
-        if known is None or now > known.until:
+        if known is None or self._asks(now, known.until):
             try:
                 board, epoch = yield from find_board(key)
             except DatabaseUnavailable:
+                self._away_until = time.monotonic() + _AWAY_S
                 if known is None:
                     raise
             else:
+                self._away_until = None
                 _make_room(self._boards)
                 known = self._boards[key] = _Remembered(board, epoch, now + self._remember_s)
         return known.board, known.epoch
@@ -111,17 +116,32 @@ class Answers:
             over = (
                 label is None and season.ends_at is not None and season.ends_at <= datetime.now(UTC)
             )
-            if now <= until and not over:
+            if not self._asks(now, 0.0 if over else until):
                 return season
         try:
             season = yield from find_season(board, label)
         except DatabaseUnavailable:
+            self._away_until = time.monotonic() + _AWAY_S
             if known is None:
                 raise
             return known[0]
+        self._away_until = None
         _make_room(self._seasons)
         self._seasons[board.id, label] = (season, now + self._remember_s)
         return season
+
+    def _asks(self, now: float, until: float) -> bool:
+        """Whether to read again what is remembered until some time.
+
+        While PostgreSQL is away every read would wait for it: then one asks, now and again.
+        """
+        if now <= until:
+            return False
+        if self._away_until is not None:
+            if now <= self._away_until:
+                return False
+            self._away_until = now + _AWAY_S
+        return True
 
 
 def check_request(request: PageRequest) -> None:
@@ -139,12 +159,9 @@ def check_request(request: PageRequest) -> None:
         if type(value) is not int or not 0 <= value <= high:
             raise InvalidInput(f"{name} is a whole number from 0 to {high}", field=name)
     for member in (*request.members, *([request.around] if request.around is not None else [])):
-        if not isinstance(member, str) or not 1 <= len(member) <= _MEMBER_CHARS_MAX:
+        check_text(member, "member")
+        if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
             raise InvalidInput("a member's id has 1 to 200 characters", field="member")
-        try:
-            member.encode()
-        except UnicodeEncodeError as exc:
-            raise InvalidInput("half a surrogate pair in a member's id", field="member") from exc
 
 
 def _make_room(remembered: MutableMapping[Any, Any]) -> None:

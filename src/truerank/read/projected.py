@@ -24,8 +24,11 @@ class Pointers:
         return self._live.get(group)
 
     def set(self, group: int, generation: str) -> None:
-        """Believe in another one."""
-        self._live[group] = generation
+        """Believe in another one; an empty name: in none, so that Redis is asked again."""
+        if generation:
+            self._live[group] = generation
+        else:
+            self._live.pop(group, None)
 
 
 def read_page(

@@ -160,6 +160,8 @@ def convert(value: Any, shape: type[T]) -> T:
     """
     try:
         return msgspec.convert(value, shape, strict=True)
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("a name in the body contains half a surrogate pair") from exc
     except msgspec.ValidationError as exc:
         where = _WHERE.fullmatch(str(exc))
         assert where is not None, "the pattern takes any text"

@@ -93,10 +93,13 @@ class Gather:
         except TimeoutError as exc:
             raise Busy(f"no answer within {self._wait_s_max:g} s; send it again") from exc
 
-    async def close(self) -> None:
-        """Let what is on its way end."""
-        while self._flushers:
-            await asyncio.gather(*self._flushers, return_exceptions=True)
+    async def close(self, *, timeout_s: float) -> None:
+        """Let what is on its way end, for so long; what isn't then is refused."""
+        if self._flushers:
+            _, late = await asyncio.wait(self._flushers, timeout=timeout_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def _enqueue(self, key: _Key, request: _Request) -> None:
         lane = self._lanes.get(key)
@@ -129,7 +132,8 @@ class Gather:
         try:
             receipts = await self._tried(key, events)
         except (Contended, InvalidInput) as exc:
-            if len(batch) > 1 and key.apart is None:
+            # In a member's own lane all wait for the same lock: halving would only add up waits.
+            if len(batch) > 1 and (key.apart is None or isinstance(exc, InvalidInput)):
                 half = len(batch) // 2
                 await self._send(key, batch[:half])
                 await self._send(key, batch[half:])
@@ -171,9 +175,7 @@ class Gather:
             self._apart_until.clear()
         self._apart_until[key.board, member] = now + _APART_S
         try:
-            self._enqueue(
-                _Key(key.board, key.expected_season, key.ties, member), request
-            )
+            self._enqueue(_Key(key.board, key.expected_season, key.ties, member), request)
         except Busy as busy:
             _fail([request], busy)
 

@@ -14,8 +14,8 @@ ARGV[8]  PUBLISH or SPUBLISH
 ARGV[9]  number n of meta fields, then n names and values
 then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
 
-Returns  1 APPLIED, rows applied, damaged rankings | 2 CURSOR, cursor, pending | 3 MISSING
-         | 4 FENCED
+Returns  1 APPLIED, rows applied, damaged rankings, 1 where readers read this copy
+         | 2 CURSOR, cursor, pending | 3 MISSING | 4 FENCED
 Repeat   any number of calls, in any order, end at the highest version.
 ]]
 local meta = redis.call('HMGET', KEYS[2], 'epoch', 'cursor', 'pending')
@@ -61,10 +61,11 @@ if fields > 0 then
 end
 redis.call('HSET', KEYS[2], 'covered', ARGV[6], 'pending', ARGV[5])
 
-if #boards > 0 and redis.call('GET', KEYS[1]) == ARGV[2] then
+local is_live = redis.call('GET', KEYS[1]) == ARGV[2]
+if is_live then
     for _, board in ipairs(boards) do
         redis.call(ARGV[8], ARGV[7],
             board .. ' ' .. ARGV[6] .. ' ' .. ARGV[2] .. ' ' .. table.concat(changed[board], ','))
     end
 end
-return {1, total, damaged}
+return {1, total, damaged, is_live and 1 or 0}

@@ -2,16 +2,16 @@
 
 A row is operation (1 byte: p put, d drop), version (8 bytes, big-endian), sort key, member id.
 Versions are compared as two unsigned halves, never with < on strings: Lua would use the locale.
-A failed script is not rolled back, so the place is written before the version: a place without
-its version is put right by the next call, a version without its place never would be.
+A failed script is not rolled back, so places are written before versions: a place without its
+version is put right by the next call, a version without its place never would be.
+Many rows go in one command: to call one costs more than what it does for a row.
 ]]
 local function read_counts(counts_key, ranking)
-    local field = redis.call('HGET', counts_key, ranking)
-    if not field then
-        return 0, 0, 0
-    end
+    local field = redis.call('HGET', counts_key, ranking) or '0 0 0'
     local places, tombstones, withheld = string.match(field, '^(%d+) (%d+) (%d+)$')
-    return tonumber(places), tonumber(tombstones), tonumber(withheld)
+    return places and {
+        places = tonumber(places), tombstones = tonumber(tombstones), withheld = tonumber(withheld),
+    }
 end
 
 local function is_newer(version, shown)
@@ -20,53 +20,90 @@ local function is_newer(version, shown)
     return high > shown_high or (high == shown_high and low > shown_low)
 end
 
--- Returns how many rows were newer than what was shown, or nil where the ranking is damaged.
-local function apply_rows(counts_key, places_key, shown_key, ranking, key_bytes, first, last)
-    local places, tombstones, withheld = read_counts(counts_key, ranking)
-    if not places or redis.call('ZCARD', places_key) ~= places
-        or redis.call('HLEN', shown_key) ~= places + tombstones + withheld then
-        redis.call('HSET', counts_key, ranking, 'damaged')
-        return nil
+local function is_put(row)
+    return string.byte(row, 1) == 112
+end
+
+-- Rows from `first` on, at most a thousand, for unpack has a limit. A member that comes again
+-- ends the slice: its second row must find what the first did.
+-- Returns the members, and the row after the slice.
+local function slice(key_bytes, first, last)
+    local members, seen = {}, {}
+    for i = first, math.min(last, first + 999) do
+        local member = string.sub(ARGV[i], is_put(ARGV[i]) and 10 + key_bytes or 10)
+        if seen[member] then
+            return members, i
+        end
+        seen[member] = true
+        members[#members + 1] = member
     end
-    local applied = 0
-    for i = first, last do
-        local row = ARGV[i]
-        local put = string.byte(row, 1) == 112
-        local member = string.sub(row, put and 10 + key_bytes or 10)
-        local shown = redis.call('HGET', shown_key, member)
+    return members, first + #members
+end
+
+-- Returns how many rows of a slice were newer than what was shown.
+local function apply_slice(counts, places_key, shown_key, key_bytes, first, members)
+    local all_shown = redis.call('HMGET', shown_key, unpack(members))
+    local added, removed, versions = {}, {}, {}
+    for k, member in ipairs(members) do
+        local row, shown = ARGV[first + k - 1], all_shown[k]
         if not shown or is_newer(string.sub(row, 2, 9), shown) then
             local was_placed = shown and #shown > 8
             local old = was_placed and string.sub(shown, 9) .. member
-            if put then
+            versions[#versions + 1] = member
+            if is_put(row) then
                 local place = string.sub(row, 10)
                 if old ~= place then
-                    redis.call('ZADD', places_key, 0, place)
-                    if old then
-                        redis.call('ZREM', places_key, old)
-                    end
+                    added[#added + 1] = 0
+                    added[#added + 1] = place
+                    removed[#removed + 1] = old or nil
                 end
-                redis.call('HSET', shown_key, member, string.sub(row, 2, 9 + key_bytes))
+                versions[#versions + 1] = string.sub(row, 2, 9 + key_bytes)
                 if not was_placed then
-                    places = places + 1
-                    tombstones = tombstones - (shown and 1 or 0)
+                    counts.places = counts.places + 1
+                    counts.tombstones = counts.tombstones - (shown and 1 or 0)
                 end
             else
                 if old then
-                    redis.call('ZREM', places_key, old)
-                    places = places - 1
+                    removed[#removed + 1] = old
+                    counts.places = counts.places - 1
                 end
                 -- Also for an unknown member: a put of before may still be on its way.
-                redis.call('HSET', shown_key, member, string.sub(row, 2, 9))
+                versions[#versions + 1] = string.sub(row, 2, 9)
                 if was_placed or not shown then
-                    tombstones = tombstones + 1
+                    counts.tombstones = counts.tombstones + 1
                 end
             end
-            applied = applied + 1
         end
     end
+    if #added > 0 then
+        redis.call('ZADD', places_key, unpack(added))
+    end
+    if #removed > 0 then
+        redis.call('ZREM', places_key, unpack(removed))
+    end
+    if #versions > 0 then
+        redis.call('HSET', shown_key, unpack(versions))
+    end
+    return #versions / 2
+end
+
+-- Returns how many rows were newer than what was shown, or nil where the ranking is damaged.
+local function apply_rows(counts_key, places_key, shown_key, ranking, key_bytes, first, last)
+    local counts = read_counts(counts_key, ranking)
+    if not counts or redis.call('ZCARD', places_key) ~= counts.places
+        or redis.call('HLEN', shown_key) ~= counts.places + counts.tombstones + counts.withheld then
+        redis.call('HSET', counts_key, ranking, 'damaged')
+        return nil
+    end
+    local applied, at = 0, first
+    while at ~= last + 1 do
+        local members, after = slice(key_bytes, at, last)
+        applied = applied + apply_slice(counts, places_key, shown_key, key_bytes, at, members)
+        at = after
+    end
     if applied > 0 then
-        redis.call('HSET', counts_key, ranking,
-            string.format('%d %d %d', places, tombstones, withheld))
+        redis.call('HSET', counts_key, ranking, string.format('%d %d %d',
+            counts.places, counts.tombstones, counts.withheld))
     end
     return applied
 end

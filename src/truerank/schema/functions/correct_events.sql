@@ -29,6 +29,11 @@ BEGIN
         RETURN;
     END IF;
     v_tie_n := cardinality(v_board.tie_names);
+    IF p_values IS NOT NULL AND v_n * v_tie_n <> coalesce(cardinality(p_ties), 0) THEN
+        RETURN QUERY SELECT g, 'refused', 'tie_count_wrong', NULL::text, NULL::numeric,
+                            NULL::bigint, NULL::xid8 FROM generate_series(1, v_n) AS g;
+        RETURN;
+    END IF;
     v_correction := truerank.prepare_corrections(
         v_board, p_event_ids, p_correction_ids, p_values, p_ties);
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(

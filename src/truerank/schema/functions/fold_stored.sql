@@ -40,7 +40,8 @@ BEGIN
     IF p_board.operator = 'sum' THEN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_sum(
             p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
-        PERFORM truerank.check_totals(p_board, p_seasons, v_changed, v_members, v_values, v_at);
+        PERFORM truerank.check_totals(
+            p_board, p_seasons, v_changed, v_members, v_values, v_at, v_ties);
     ELSIF p_board.operator = 'best' THEN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_best(
             p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;

@@ -22,7 +22,8 @@ BEGIN
     v_at := v_local AT TIME ZONE p_zone;
     RETURN coalesce(
         (SELECT min(v_at - d) FROM unnest(
-            ARRAY[interval '30 minutes', interval '1 hour', interval '2 hours']) AS d
+            ARRAY[interval '30 minutes', interval '1 hour', interval '2 hours',
+                  interval '3 hours']) AS d
          WHERE (v_at - d) AT TIME ZONE p_zone = v_local),
         v_at);
 END

@@ -26,7 +26,8 @@ BEGIN
     WHERE l.worker = p_worker AND l.grp = ANY (p_give_up);
 
     WITH mine AS MATERIALIZED (
-        SELECT l.grp, row_number() OVER (ORDER BY l.worker = p_worker DESC, l.grp) AS n
+        SELECT l.grp, row_number() OVER (
+            ORDER BY l.worker IS NOT DISTINCT FROM p_worker DESC, l.grp) AS n
         FROM (
             SELECT c.grp, c.worker FROM truerank.lease AS c
             WHERE (c.worker = p_worker OR c.worker IS NULL OR c.expires_at < v_now)

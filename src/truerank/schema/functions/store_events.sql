@@ -10,7 +10,7 @@
 CREATE OR REPLACE FUNCTION truerank.store_events(
     p_board truerank.board, p_event truerank.prepared_events, p_members text[],
     p_occurred_at timestamptz[], p_ties bigint[],
-    p_metadata jsonb[]
+    p_metadata jsonb[], p_source text
 ) RETURNS truerank.stored_events
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -26,11 +26,12 @@ BEGIN
         WITH stored AS (
             INSERT INTO truerank.event
                 (board_id, event_uuid, event_text, member, value, ties, occurred_at,
-                 occurred_given, received_at, position, xid, metadata)
+                 occurred_given, received_at, position, xid, metadata, source)
             SELECT p_board.id, u.uuid, u.text, u.member, u.value,
                    CASE WHEN v_tie_n > 0 THEN p_ties[(u.ord - 1) * v_tie_n + 1 : u.ord * v_tie_n]
                    END,
-                   u.at, u.given IS NOT NULL, p_event.received_at, u.position, v_xid, u.metadata
+                   u.at, u.given IS NOT NULL, p_event.received_at, u.position, v_xid, u.metadata,
+                   p_source
             FROM unnest(p_event.texts, p_event.uuids, p_members, p_event.values, p_occurred_at,
                         p_event.at, p_event.positions, p_event.codes, p_metadata)
                 WITH ORDINALITY AS u (text, uuid, member, value, given, at, position, code,

@@ -2,7 +2,7 @@
 --
 -- p_values are in the board's unit, with at most as many places as it has decimals. p_occurred_at null, or an element
 -- null: the server's clock. p_ties holds the tie-breaks row after row. Where p_expected_season is
--- given, an event that doesn't fall into that season is refused.
+-- given, an event that doesn't fall into that season is refused. p_source is kept with new events.
 --
 -- Repeat:  an event already stored with the same content adds nothing; outcome = duplicate, with
 --          the standing as it is now and the first write's token. Other content: conflict.
@@ -16,7 +16,8 @@
 CREATE OR REPLACE FUNCTION truerank.submit_scores(
     p_board text, p_event_ids text[], p_members text[], p_values numeric[],
     p_occurred_at timestamptz[] DEFAULT NULL, p_ties bigint[] DEFAULT NULL,
-    p_metadata jsonb[] DEFAULT NULL, p_expected_season text DEFAULT NULL
+    p_metadata jsonb[] DEFAULT NULL, p_expected_season text DEFAULT NULL,
+    p_source text DEFAULT NULL
 ) RETURNS SETOF truerank.receipt
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -40,10 +41,12 @@ BEGIN
     v_tie_n := cardinality(v_board.tie_names);
     IF v_n IS DISTINCT FROM cardinality(p_members) OR v_n IS DISTINCT FROM cardinality(p_values)
        OR v_n <> coalesce(cardinality(p_occurred_at), v_n)
-       OR v_n * v_tie_n <> coalesce(cardinality(p_ties), 0)
        OR v_n <> coalesce(cardinality(p_metadata), v_n) THEN
-        RAISE invalid_parameter_value USING MESSAGE = format(
-            'the arrays differ in length; this board takes %s tie-break values an event', v_tie_n);
+        RAISE invalid_parameter_value USING MESSAGE = 'the arrays differ in length';
+    ELSIF v_n * v_tie_n <> coalesce(cardinality(p_ties), 0) THEN
+        RETURN QUERY SELECT g, 'refused', 'tie_count_wrong', NULL::text, NULL::numeric,
+                            NULL::bigint, NULL::xid8 FROM generate_series(1, v_n) AS g;
+        RETURN;
     END IF;
 
     v_event := truerank.prepare_events(
@@ -54,7 +57,7 @@ BEGIN
 
     BEGIN
         v_done := truerank.store_events(
-            v_board, v_event, p_members, p_occurred_at, p_ties, p_metadata);
+            v_board, v_event, p_members, p_occurred_at, p_ties, p_metadata, p_source);
         IF v_done.stored_n > 0 THEN
             PERFORM truerank.fold_stored(v_board, v_seasons, v_event, v_done, p_members, p_ties);
         END IF;
@@ -71,13 +74,13 @@ BEGIN
         RETURN QUERY SELECT * FROM truerank.submit_scores(
             p_board, p_event_ids[:v_half], p_members[:v_half], p_values[:v_half],
             p_occurred_at[:v_half], p_ties[:v_half * v_tie_n], p_metadata[:v_half],
-            p_expected_season);
+            p_expected_season, p_source);
         RETURN QUERY SELECT v_half + r.ord, r.outcome, r.code, r.season, r.score, r.version,
                             r.token
         FROM truerank.submit_scores(
             p_board, p_event_ids[v_half + 1:], p_members[v_half + 1:], p_values[v_half + 1:],
             p_occurred_at[v_half + 1:], p_ties[v_half * v_tie_n + 1:], p_metadata[v_half + 1:],
-            p_expected_season) AS r;
+            p_expected_season, p_source) AS r;
         RETURN;
     END;
 

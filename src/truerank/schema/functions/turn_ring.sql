@@ -17,6 +17,8 @@ DECLARE
     v_oldest pg_snapshot;
     v_oldest_tick bigint;
     v_floor bigint;
+    v_newest xid8;
+    v_still xid8;
     v_unread boolean;
 BEGIN
     SELECT r.* INTO v_ring FROM truerank.ring AS r FOR UPDATE SKIP LOCKED;
@@ -32,6 +34,12 @@ BEGIN
     v_outbox := format('truerank.outbox_%s', v_next)::regclass;
     v_tick := format('truerank.tick_%s', v_next)::regclass;
 
+    -- A tick whose snapshot may not show every row of the segment, in whatever segment it is, can
+    -- no longer be read on from. Looked up before the lock, because it may take a while.
+    EXECUTE format('SELECT max(o.xid) FROM %s AS o', v_outbox) INTO v_newest;
+    SELECT t.id + 1 INTO v_floor FROM truerank.tick AS t
+    WHERE pg_snapshot_xmin(t.snapshot) <= v_newest ORDER BY t.id DESC LIMIT 1;
+
     BEGIN
         -- Never queue for this lock: whoever came after us would queue behind.
         EXECUTE format('LOCK TABLE %s, %s IN ACCESS EXCLUSIVE MODE NOWAIT', v_outbox, v_tick);
@@ -43,7 +51,16 @@ BEGIN
     UPDATE truerank.generation SET state = 'dead'
     WHERE state IN ('live', 'warming')
       AND seen_at < clock_timestamp() - make_interval(secs => p_dead_s);
-    EXECUTE format('SELECT max(t.id) + 1 FROM %s AS t', v_tick) INTO v_floor;
+    EXECUTE format('SELECT max(o.xid) FROM %s AS o', v_outbox) INTO v_still;
+    IF v_still IS DISTINCT FROM v_newest THEN
+        RETURN 'busy';
+    END IF;
+    SELECT min(g.cursor_tick) INTO v_oldest_tick FROM truerank.generation AS g
+    WHERE g.state IN ('live', 'warming');
+    -- Every copy is asked below whether it shows all rows, so none needs more than its own tick.
+    v_floor := least(v_floor, v_oldest_tick);
+    EXECUTE format('SELECT greatest($1, max(t.id) + 1) FROM %s AS t', v_tick)
+    INTO v_floor USING v_floor;
     FOR v_oldest, v_oldest_tick IN
         SELECT g.cursor_snapshot, g.cursor_tick FROM truerank.generation AS g
         WHERE g.state IN ('live', 'warming')

@@ -1,0 +1,228 @@
+"""The table of commands, the options before them, and what becomes of errors.
+
+Commands load drivers and engines when they run, so `--help` stays quick.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Group, Parameter
+from cyclopts.exceptions import CycloptsError
+
+from truerank.cli import boards, loading, looking, reading, running, submitting
+from truerank.cli.context import Context
+from truerank.cli.output import complain, note
+from truerank.errors import TruerankError
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 2, 130
+_GLOBAL = Group("Options of every command", sort_key=9)
+
+_ABOUT = """Leaderboards with PostgreSQL as the truth and Valkey or Redis as a fast view of it.
+
+With TRUERANK_DATABASE_URL and TRUERANK_REDIS_URL set, commands work on these two. With neither, \
+they run PostgreSQL and Valkey themselves, in a data folder, for as long as the command takes; \
+where another command runs them already, they join it."""
+_EXAMPLES = """\
+Examples:
+```text
+truerank up --demo
+truerank import completions.csv.gz --create-boards --zone Europe/Berlin
+truerank top project-a --json
+```
+
+Exit status: 0 done; 1 refused or failed, with error[code] on standard error; 2 wrong usage."""
+
+# Name, function, examples. What it does, its docstring tells.
+_COMMANDS = (
+    (
+        "up",
+        running.up,
+        ("truerank up --demo", "truerank --data ./data up --port 9000"),
+    ),
+    (
+        "demo",
+        loading.demo,
+        ("truerank demo", "truerank --data ./data demo --json"),
+    ),
+    (
+        "import",
+        loading.import_file,
+        (
+            "truerank import completions.csv.gz --create-boards --zone Europe/Berlin",
+            "truerank import runs.csv --board laps --map member=runner --map points=seconds",
+            "zcat old.csv.gz | truerank import - --create-boards --json",
+        ),
+    ),
+    (
+        "submit",
+        submitting.submit,
+        (
+            "truerank submit project-a ada 5",
+            "truerank submit laps ada 62.318 --event-id run-1 --at 2026-08-29T12:00:00Z",
+        ),
+    ),
+    (
+        "top",
+        reading.top,
+        (
+            "truerank top project-a",
+            "truerank top project-a --season 2026-W35 --limit 3 --json",
+            "truerank top project-a --member ada",
+        ),
+    ),
+    (
+        "rank",
+        reading.rank,
+        ("truerank rank project-a ada", "truerank rank project-a ada bao --season 2026-11"),
+    ),
+    (
+        "around",
+        reading.around,
+        ("truerank around project-a ada", "truerank around project-a ada --limit 5 --json"),
+    ),
+    (
+        "status",
+        looking.status,
+        ("truerank status", "truerank status --json"),
+    ),
+    (
+        "migrate",
+        running.migrate,
+        ("truerank migrate",),
+    ),
+    (
+        "worker",
+        running.work,
+        ("truerank worker", "truerank --log-level debug worker"),
+    ),
+    (
+        "serve",
+        running.serve,
+        ("truerank serve", "truerank serve --port 9000"),
+    ),
+)
+_BOARD_COMMANDS = (
+    (
+        "create",
+        boards.create,
+        (
+            "truerank board create project-a --zone Europe/Berlin",
+            "truerank board create laps --operator best --order asc --decimals 3",
+        ),
+    ),
+    (
+        "list",
+        boards.show_all,
+        ("truerank board list", "truerank board list --json"),
+    ),
+    ("show", boards.show, ("truerank board show project-a",)),
+)
+_SEASON_COMMANDS = (
+    (
+        "list",
+        boards.list_seasons,
+        ("truerank season list project-a", "truerank season list project-a --period month"),
+    ),
+    (
+        "create",
+        boards.create_season,
+        ("truerank season create project-a summer 2026-06-01T00:00:00Z 2026-09-01T00:00:00Z",),
+    ),
+)
+
+
+def main() -> None:
+    """Run the command that the process was started with, and exit with its status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that can't show a name must not fail over it.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns the exit status."""
+    try:
+        result = _app().meta(
+            arguments, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+        sys.stdout.flush()
+    except CycloptsError as exc:
+        complain("usage", str(exc))
+        note("`truerank --help` and `truerank COMMAND --help` show what there is.")
+        return _USAGE
+    except TruerankError as exc:
+        complain(exc.reason, exc.message)
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; the flush at exit would fail over it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    return result if isinstance(result, int) else 0
+
+
+def _app() -> App:
+    app = App(
+        name="truerank",
+        help=_ABOUT,
+        help_format="markdown",
+        help_epilogue=_EXAMPLES,
+        default_parameter=Parameter(negative=(), show_default=_shown_default),
+        version=lambda: version("truerank"),
+        suppress_keyboard_interrupt=False,
+    )
+    _register(app, _COMMANDS)
+    board = App(name="board", help="Make and show boards.", help_epilogue="")
+    _register(board, _BOARD_COMMANDS)
+    season = App(name="season", help="Show and add seasons.", help_epilogue="")
+    _register(season, _SEASON_COMMANDS)
+    app.command(board)
+    app.command(season)
+
+    def launch(
+        *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+        data: Annotated[Path | None, Parameter(group=_GLOBAL, show_default=False)] = None,
+        log_level: Annotated[
+            Literal["debug", "info", "warning", "error"] | None,
+            Parameter(group=_GLOBAL, env_var="TRUERANK_LOG_LEVEL", show_default=False),
+        ] = None,
+    ) -> object:
+        """Run the command in `tokens`.
+
+        Args:
+            tokens: The command and its options.
+            data: The folder of embedded engines; without it, truerank in the user's data home.
+            log_level: Of the log on standard error; without it, info for what runs in the
+                foreground and warning for the rest.
+        """
+        command, bound, unparsed = app.parse_args(
+            tokens, exit_on_error=False, print_error=False, help_on_error=False
+        )
+        given = {"given": Context(data=data, log_level=log_level)} if "given" in unparsed else {}
+        return command(*bound.args, **bound.kwargs, **given)
+
+    app.meta.default(launch)
+    return app
+
+
+def _shown_default(value: object) -> str | None:
+    """The default of an option as `--help` shows it; that a flag is off goes without saying."""
+    return None if value is None or value is False or value == () else str(value)
+
+
+def _register(
+    app: App, commands: Iterable[tuple[str, Callable[..., object], tuple[str, ...]]]
+) -> None:
+    for name, command, examples in commands:
+        app.command(
+            command,
+            name=name,
+            help_epilogue="\n".join(("Examples:\n```text", *examples, "```")),
+        )

@@ -1,0 +1,131 @@
+"""What a command runs on: the stores that variables name, or embedded engines in a folder."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truerank.errors import SettingsInvalid
+
+if TYPE_CHECKING:
+    from truerank.client import Truerank
+    from truerank.embedded import Engines
+    from truerank.settings import Settings
+
+_CONNECT_S_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Settings with both addresses, and the embedded engines behind them, if they are."""
+
+    settings: "Settings"
+    engines: "Engines | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The options before the command."""
+
+    data: Path | None
+    log_level: str | None
+
+    @property
+    def folder(self) -> Path:
+        """The data folder of embedded engines."""
+        from truerank.embedded import default_data_dir
+
+        return self.data or default_data_dir()
+
+    def settings(self, *, level: str = "warning") -> "Settings":
+        """The settings of this process; with both addresses, or with none for embedded engines.
+
+        Args:
+            level: of log entries, where the user names none.
+
+        Raises:
+            SettingsInvalid: one address is set without the other, or both beside `--data`.
+        """
+        import logging
+
+        from truerank.settings import load
+        from truerank.telemetry import configure_logging
+
+        configure_logging(level=self.log_level or level)
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, we raise
+        settings = load()
+        urls = {
+            "TRUERANK_DATABASE_URL": settings.database_url,
+            "TRUERANK_REDIS_URL": settings.redis_url,
+        }
+        missing = [name for name, url in urls.items() if url is None]
+        if len(missing) == 1:
+            (found,) = set(urls) - set(missing)
+            raise SettingsInvalid(
+                f"{found} is set and {missing[0]} is not: set both, or neither to run on "
+                "embedded engines"
+            )
+        if not missing and self.data is not None:
+            raise SettingsInvalid(
+                "--data is the folder of embedded engines, and the variables "
+                f"{' and '.join(urls)} name others: use one or the other"
+            )
+        return settings
+
+    @contextmanager
+    def installation(self, *, project: bool, level: str = "warning") -> Iterator[Installation]:
+        """Both stores, for the length of a command.
+
+        Embedded engines are started, or attached to where they run, and their database is
+        migrated. Stores that variables name are used as they are.
+
+        Args:
+            project: the command needs the projection; where the engines are embedded, a worker
+                works meanwhile.
+            level: as in `settings`.
+
+        Raises:
+            SettingsInvalid, EngineError: there is nothing to run on.
+        """
+        settings = self.settings(level=level)
+        if settings.database_url is not None:
+            _check(settings.database_url)
+            yield Installation(settings=settings, engines=None)
+            return
+        from truerank.embedded import start_engines
+        from truerank.local import prepared, projecting
+
+        with ExitStack() as stack:
+            engines = stack.enter_context(start_engines(self.folder))
+            settings = prepared(engines, settings)
+            if project:
+                stack.enter_context(projecting(settings, engines))
+            yield Installation(settings=settings, engines=engines)
+
+    @contextmanager
+    def client(self, *, project: bool = False) -> "Iterator[Truerank]":
+        """A client for the length of a command; `project` as in `installation`."""
+        from truerank.client import Truerank
+
+        with (
+            self.installation(project=project) as installation,
+            Truerank(installation.settings) as client,
+        ):
+            yield client
+
+
+def _check(database_url: str) -> None:
+    """Fail at once, with the cause, where a pool would try for seconds."""
+    import psycopg
+
+    from truerank.errors import DatabaseUnavailable
+    from truerank.schema.migrate import check
+
+    try:
+        with psycopg.connect(database_url, connect_timeout=_CONNECT_S_MAX) as conn:
+            check(conn)
+    except psycopg.ProgrammingError as exc:
+        raise SettingsInvalid(f"TRUERANK_DATABASE_URL: {exc}") from exc
+    except psycopg.OperationalError as exc:
+        raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc

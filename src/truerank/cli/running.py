@@ -1,0 +1,241 @@
+"""`truerank up`, `worker`, `serve` and `migrate`: what keeps an installation going."""
+
+import http.client
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+from cyclopts import Parameter
+
+from truerank.cli.options import Given, Json
+from truerank.cli.output import note, say, write_json
+from truerank.errors import TruerankError
+
+if TYPE_CHECKING:
+    from truerank.cli.context import Context
+    from truerank.cli.foreground import Parts
+    from truerank.embedded.folder import DataFolder
+    from truerank.settings import Settings
+
+_PORT_TRIES = 50
+_PAGE_S_MAX = 10.0
+_DEMO_VISIBLE_S_MAX = 60.0
+_LIVE_PAUSE_S = (0.1, 0.3)  # about five scores a second
+_LIVE_EVENTS_MAX = 18_000  # about an hour of them
+
+Port = Annotated[
+    int,
+    Parameter(name="--port", help="Of the page, on 127.0.0.1; where it is taken, the next free."),
+]
+
+
+def up(
+    *,
+    demo: Annotated[bool, Parameter(negative=())] = False,
+    port: Port = 8080,
+    tcp: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Run everything in the foreground: engines, worker, page and HTTP; ends on Ctrl-C.
+
+    One `up` at a time works on a data folder; a second one says where the first is, and ends.
+    Other commands on the same folder join it. Where the variables name stores, it runs on these.
+
+    Args:
+        demo: Fill in the demo boards, and let new scores arrive for an hour.
+        tcp: Let embedded PostgreSQL and Valkey listen on the loopback as well, with a password.
+    """
+    from truerank.cli.foreground import Parts, publish_address, until_told
+
+    with until_told(), _up_on(given, tcp=tcp) as (settings, folder), Parts() as parts:
+        _start_worker(parts, settings)
+        url = _start_server(parts, settings, port)
+        if demo:
+            _fill(settings)
+        _await_page(url)
+        if folder is not None:
+            publish_address(folder, url)
+        if json:
+            write_json(
+                {
+                    "ready": url,
+                    "database_url": settings.database_url,
+                    "redis_url": settings.redis_url,
+                    "data": None if folder is None else str(folder.path),
+                }
+            )
+        else:
+            say(f"PostgreSQL  {settings.database_url}")
+            say(f"Redis       {settings.redis_url}")
+            say(f"ready {url}")
+        if demo:
+            parts.start("live scores", partial(_live, settings, parts.stop), passing=True)
+        parts.wait()
+
+
+def work(*, json: Json = False, given: Given) -> None:
+    """Keep the projection up to date, in the foreground; ends on Ctrl-C.
+
+    Any number of workers may run: they share the groups of boards among them. On embedded
+    engines it joins those that run, and ends with them.
+    """
+    with _joined(given) as (settings, parts):
+        _start_worker(parts, settings)
+        if json:
+            write_json({"ready": True})
+        else:
+            say("ready: the projection is kept up to date")
+        parts.wait()
+
+
+def serve(*, port: Port = 8080, json: Json = False, given: Given) -> None:
+    """Serve the page and HTTP on the loopback, in the foreground; ends on Ctrl-C.
+
+    A worker must run as well, here or elsewhere; without one, answers come from PostgreSQL.
+    """
+    with _joined(given) as (settings, parts):
+        url = _start_server(parts, settings, port)
+        if json:
+            write_json({"ready": url})
+        else:
+            say(f"ready {url}")
+        parts.wait()
+
+
+def migrate(*, json: Json = False, given: Given) -> None:
+    """Bring the database to the schema of this release; safe to run again, and by several."""
+    from truerank.embedded import start_engines
+    from truerank.schema.migrate import migrate as bring
+
+    settings = given.settings()
+    if settings.database_url is not None:
+        applied = bring(settings.database_url)
+    else:
+        with start_engines(given.folder) as engines:
+            applied = bring(engines.database_url)
+    if json:
+        write_json({"applied": applied})
+    elif applied:
+        say(f"applied {', '.join(f'{number:04}' for number in applied)}")
+    else:
+        say("nothing to do: the database is at the schema of this release")
+
+
+@contextmanager
+def _up_on(given: "Context", *, tcp: bool) -> "Iterator[tuple[Settings, DataFolder | None]]":
+    """The stores that variables name, or engines of this process alone, with their folder."""
+    from truerank.cli.foreground import only_up, own_engines
+    from truerank.local import prepared
+    from truerank.schema.migrate import migrate as bring
+
+    settings = given.settings(level="info")
+    if settings.database_url is not None:
+        bring(settings.database_url)
+        yield settings, None
+        return
+    with only_up(given.folder) as folder, own_engines(folder, tcp=tcp) as engines:
+        yield prepared(engines, settings), folder
+
+
+@contextmanager
+def _joined(given: "Context") -> "Iterator[tuple[Settings, Parts]]":
+    """The stores that variables name, or embedded engines: ours, or joined while they run."""
+    from truerank.cli.foreground import Parts, until_told, watch_owner
+
+    with (
+        until_told(),
+        given.installation(project=False, level="info") as installation,
+        Parts() as parts,
+    ):
+        engines = installation.engines
+        if engines is not None and engines.attached:
+            parts.start("engines", partial(watch_owner, engines, parts.stop))
+        yield installation.settings, parts
+
+
+def _start_worker(parts: "Parts", settings: "Settings") -> None:
+    from truerank.projection import worker
+
+    ready = threading.Event()
+    parts.start("worker", partial(worker.run, settings, parts.stop, ready=ready.set))
+    parts.wait_ready(ready, "worker")
+
+
+def _start_server(parts: "Parts", settings: "Settings", port: int) -> str:
+    from truerank.serve.server import run_server
+
+    ready = threading.Event()
+    urls: list[str] = []
+
+    def note_ready(url: str) -> None:
+        urls.append(url)
+        ready.set()
+
+    parts.start(
+        "server",
+        partial(
+            run_server,
+            settings,
+            port=port,
+            port_tries=_PORT_TRIES,
+            ready=note_ready,
+            stop=parts.stop,
+        ),
+    )
+    parts.wait_ready(ready, "server")
+    return urls[0]
+
+
+def _await_page(url: str) -> None:
+    """Wait until the page answers; asked directly, whatever proxies the environment names."""
+    address = urlsplit(url)
+    deadline = time.monotonic() + _PAGE_S_MAX
+    while True:
+        connection = http.client.HTTPConnection(
+            str(address.hostname), address.port, timeout=_PAGE_S_MAX
+        )
+        try:
+            connection.request("GET", "/")
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        if status == http.client.OK:
+            return
+        if time.monotonic() > deadline:
+            raise TruerankError(f"{url} answers with status {status}", code="page_failed")
+
+
+def _fill(settings: "Settings") -> None:
+    from truerank.cli.loading import fill_demo
+    from truerank.client import Truerank
+
+    note("filling in the demo")
+    with Truerank(settings) as client:
+        fill_demo(client, None).loader.wait_visible(timeout_s=_DEMO_VISIBLE_S_MAX)
+
+
+def _live(settings: "Settings", stop: threading.Event) -> None:
+    """Let scores arrive, as many as there may be; one that fails is told and passed over."""
+    import structlog
+
+    from truerank.client import Truerank
+    from truerank.demo import live_event
+
+    log = structlog.get_logger("truerank.demo")
+    rng = random.SystemRandom()
+    with Truerank(settings) as client:
+        for _ in range(_LIVE_EVENTS_MAX):
+            if stop.wait(rng.uniform(*_LIVE_PAUSE_S)):
+                return
+            board, event = live_event(rng, datetime.now(UTC))
+            try:
+                client.submit_scores(board, [event])
+            except TruerankError as exc:
+                log.warning("score_lost", board=board, error=exc.message)

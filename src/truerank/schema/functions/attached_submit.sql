@@ -1,0 +1,74 @@
+-- attached_submit: submit the facts that have no outcome yet, each as the revision it is.
+--
+-- After a withdrawn revision comes the first number that is free; else the newest one is meant,
+-- and the same content is a duplicate. A row without a time keeps that of the event it stands for.
+-- Returns: the items with outcome and code.
+CREATE OR REPLACE FUNCTION truerank.attached_submit(
+    p_attachment truerank.attachment, p_key text, p_item truerank.attached_item[]
+) RETURNS truerank.attached_item[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_item truerank.attached_item[];
+BEGIN
+    SELECT array_agg((i.ord, i.fact, i.uuid, i.action, i.last, i.withdrawn,
+            CASE WHEN NOT i.withdrawn THEN i.last ELSE (
+                SELECT n FROM generate_series(i.last + 1, i.last + 100) AS n
+                WHERE NOT EXISTS (
+                    SELECT FROM truerank.event AS e
+                    WHERE e.board_id = p_attachment.board_id AND e.event_uuid =
+                          truerank.event_uuid(truerank.attached_id((i.fact).event_id, n)))
+                ORDER BY n LIMIT 1) END,
+            CASE
+                -- No time where one is promised is refused, not taken as now.
+                WHEN p_attachment.occurred_at IS NOT NULL
+                    THEN coalesce((i.fact).occurred_at, 'infinity')
+                WHEN (i.fact).occurred_at IS NULL
+                     AND (i.action = 'correct' OR NOT i.withdrawn AND t.occurred_given)
+                    THEN t.occurred_at
+                ELSE (i.fact).occurred_at END,
+            i.outcome, i.code)::truerank.attached_item ORDER BY i.ord)
+    INTO v_item
+    FROM unnest(p_item) AS i
+    LEFT JOIN truerank.event AS t
+      ON p_attachment.occurred_at IS NULL AND t.board_id = p_attachment.board_id
+     AND t.event_uuid = truerank.event_uuid(
+             truerank.attached_id((i.fact).event_id, i.last))
+    WHERE i.outcome IS NULL;
+
+    WITH receipt AS MATERIALIZED (
+        SELECT DISTINCT ON (s.ord) s.ord, s.outcome, s.code
+        FROM truerank.submit_scores(
+            p_key,
+            ARRAY(SELECT truerank.attached_id((i.fact).event_id, i.next)
+                  FROM unnest(v_item) AS i ORDER BY i.ord),
+            ARRAY(SELECT (i.fact).member FROM unnest(v_item) AS i ORDER BY i.ord),
+            ARRAY(SELECT (i.fact).value FROM unnest(v_item) AS i ORDER BY i.ord),
+            ARRAY(SELECT i.given FROM unnest(v_item) AS i ORDER BY i.ord),
+            CASE WHEN cardinality(p_attachment.ties) > 0 THEN
+                ARRAY(SELECT t.tie FROM unnest(v_item) AS i
+                      CROSS JOIN LATERAL unnest((i.fact).ties) WITH ORDINALITY AS t (tie, ord)
+                      ORDER BY i.ord, t.ord) END,
+            NULL, NULL, p_attachment.source) AS s
+        ORDER BY s.ord
+    ), done AS MATERIALIZED (
+        SELECT i.ord, i.uuid, i.next, i.withdrawn, r.outcome,
+               CASE WHEN r.outcome = 'conflict' THEN 'event_conflict' ELSE r.code END AS code
+        FROM (SELECT i.*, row_number() OVER (ORDER BY i.ord) AS place
+              FROM unnest(v_item) AS i) AS i
+        JOIN receipt AS r ON r.ord = i.place
+    ), noted AS (
+        INSERT INTO truerank.revision AS r (board_id, event_uuid, last, withdrawn)
+        SELECT p_attachment.board_id, d.uuid, max(d.next), false FROM done AS d
+        WHERE d.withdrawn AND d.outcome IN ('applied', 'duplicate')
+        GROUP BY d.uuid ORDER BY d.uuid
+        ON CONFLICT (board_id, event_uuid) DO UPDATE SET
+            last = excluded.last, withdrawn = false
+    )
+    SELECT array_agg((i.ord, i.fact, i.uuid, i.action, i.last, i.withdrawn, d.next, i.given,
+                      coalesce(i.outcome, d.outcome), coalesce(i.code, d.code)
+                      )::truerank.attached_item ORDER BY i.ord)
+    INTO v_item
+    FROM unnest(p_item) AS i LEFT JOIN done AS d ON d.ord = i.ord;
+    RETURN v_item;
+END
+$$;

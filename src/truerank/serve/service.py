@@ -1,0 +1,60 @@
+"""What the routes of one process share: opened once, closed once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from truerank.aio import Truerank
+from truerank.model import Board
+from truerank.serve.feed import Feed
+from truerank.serve.gather import Gather
+from truerank.serve.writing import Writer
+from truerank.settings import Settings
+
+_CLOSE_S_MAX = 3.0
+
+
+@dataclass(eq=False)
+class Service:
+    """The open connections of one process, and the signal that it stops."""
+
+    settings: Settings
+    truerank: Truerank
+    gather: Gather
+    feed: Feed
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    boards_seen: dict[str, Board] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def open_service(settings: Settings) -> AsyncIterator[Service]:
+    """Open what the routes need. Neither store has to answer yet.
+
+    Raises:
+        SettingsInvalid: an address is missing.
+    """
+    async with Truerank(settings) as truerank:
+        assert settings.redis_url is not None, "the client checks both addresses"
+        writer = Writer(settings)
+        await writer.open()
+        feed = Feed(
+            settings.redis_url, prefix=settings.prefix, timeout_ms=settings.redis_timeout_ms
+        )
+        gather = Gather(writer.submit, wait_s_max=settings.database_timeout_ms / 1000)
+        service = Service(settings=settings, truerank=truerank, gather=gather, feed=feed)
+        try:
+            yield service
+        finally:
+            service.closing.set()
+            await feed.close()
+            await gather.close(timeout_s=_CLOSE_S_MAX)
+            await writer.close()
+
+
+def service_of(request: Request) -> Service:
+    """The running service behind a request."""
+    service: Service = request.app.state.service
+    return service

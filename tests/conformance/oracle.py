@@ -1,0 +1,80 @@
+"""A ranking computed the slow way, in plain Python, from what was submitted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from truerank.model import Entry, Numbering, Order, Page, Place, ScoreEvent, TieBreak
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A board on which every member has one event, given in the order of submission."""
+
+    board: str
+    season: str
+    order: Order
+    decimals: int
+    tie_breaks: Sequence[TieBreak]
+    events: Sequence[ScoreEvent]
+
+    def rows(self) -> list[tuple[str, str, tuple[Decimal, ...]]]:
+        """Member, score as text, and what equals share; in order."""
+        numbered = [(self._equals(event), i, event) for i, event in enumerate(self.events)]
+        numbered.sort(
+            key=lambda row: (row[0], _instant(row[2]), row[1], row[2].member.encode())
+        )
+        return [(e.member, f"{self._score(e):f}", equals) for equals, _, e in numbered]
+
+    def entries(self, first: int, limit: int, numbering: Numbering) -> tuple[Entry, ...]:
+        rows = self.rows()
+        return tuple(
+            Entry(rank=self._rank(i, numbering), member=member, score=score)
+            for i, (member, score, _) in enumerate(rows)
+            if first <= i < first + limit
+        )
+
+    def place(self, member: str, numbering: Numbering) -> Place:
+        for i, (other, score, _) in enumerate(self.rows()):
+            if other == member:
+                return Place(member=member, rank=self._rank(i, numbering), score=score)
+        return Place(member=member, rank=None, score=None)
+
+    def around(self, member: str, limit: int, numbering: Numbering) -> tuple[Entry, ...]:
+        members = [other for other, _, _ in self.rows()]
+        if member not in members:
+            return ()
+        first = members.index(member) - (limit - 1) // 2
+        first = max(0, min(first, len(members) - limit))
+        return self.entries(first, limit, numbering)
+
+    def check(self, page: Page, **expected: object) -> None:
+        """Compare everything but the freshness."""
+        assert (page.board, page.season, page.total) == (self.board, self.season, len(self.events))
+        for name in ("entries", "places", "around"):
+            assert getattr(page, name) == expected.get(name, ()), name
+
+    def _rank(self, index: int, numbering: Numbering) -> int:
+        if numbering is Numbering.ORDINAL:
+            return index + 1
+        rows = self.rows()
+        return next(i for i, row in enumerate(rows) if row[2] == rows[index][2]) + 1
+
+    def _score(self, event: ScoreEvent) -> Decimal:
+        return Decimal(event.value).quantize(Decimal(1).scaleb(-self.decimals))
+
+    def _equals(self, event: ScoreEvent) -> tuple[Decimal, ...]:
+        score = self._score(event)
+        return (
+            -score if self.order is Order.DESC else score,
+            *(
+                Decimal(-value if tie.order is Order.DESC else value)
+                for tie, value in zip(self.tie_breaks, event.ties, strict=True)
+            ),
+        )
+
+
+def _instant(event: ScoreEvent) -> datetime:
+    assert event.occurred_at is not None
+    return event.occurred_at

@@ -1,0 +1,244 @@
+"""Run the blocks of one page from top to bottom, in one folder, and compare what they answer.
+
+`console` holds commands behind `$ ` and what they print; `sh` a script; `python` a program; `sql`
+statements; `http` a request, and in the next block its answer. What differs from run to run (ages,
+times, ids made up) is not compared. A comment on the line before a block, unseen by readers, says:
+
+not run: WHY      it is only shown
+file: NAME        it is the content of this file
+output            it is what the block before printed
+status: N         the command ends with this exit status; without it with 0
+background        the command stays, and is ready when it prints `ready`; ended with the page
+retry             what it answers takes a moment to become so
+
+The page itself says what it stands on: `page: embedded` (nothing), or `page: servers` (addresses in
+variables, migrated unless `empty`), with `worker` and `http` where these run.
+"""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.docs.pages import Block
+
+RUN = {"console", "sh", "python", "sql", "http"}
+
+_ENDS_S_MAX = 30.0
+_READY_S_MAX = 40.0
+_RETRY_S_MAX = 15.0
+_PAUSE_S = 0.1
+_STATUS = re.compile(r"status: (\d+)")
+_VARYING = (
+    (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h)\b"), "AGE"),
+    (re.compile(r"\b\d+ (a second|bytes|waiting)\b"), r"N \1"),
+    (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"truerank-\w+"), "FOLDER"),
+    (re.compile(r"^(PostgreSQL|Redis) +.*", re.MULTILINE), r"\1"),
+)
+_VARYING_NAMES = {
+    "epoch",
+    "generation",
+    "lines_per_s",
+    "projected_through",
+    "seconds",
+    "staleness_ms",
+    "tick",
+    "token",
+    "version",
+}
+
+
+@dataclass(slots=True)
+class Runner:
+    """What the blocks of one page share: the folder, the variables, what runs beside them.
+
+    Args:
+        folder: where files are written and commands run.
+        environ: with the addresses, where the page has some.
+        url: of the service, where the page has one.
+    """
+
+    folder: Path
+    environ: Mapping[str, str]
+    url: str | None = None
+    output: str = ""
+    reply: tuple[int, Any] | None = None
+    beside: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def run(self, block: Block) -> None:
+        """Run one block; fails where it doesn't do what the page says."""
+        if block.note.startswith("not run"):
+            return
+        if block.note.startswith("file: "):
+            name = block.note.removeprefix("file: ")
+            (self.folder / name).write_text(block.text, encoding="utf-8")
+        elif block.note == "output":
+            assert _steady(self.output) == _steady(block.text)
+        elif block.language in RUN:
+            runners: dict[str, Callable[[Block], None]] = {
+                "console": self._console,
+                "http": self._http,
+                "python": self._python,
+                "sh": self._shell,
+                "sql": self._sql,
+            }
+            _tried(lambda: runners[block.language](block), again=block.note == "retry")
+
+    def serve(self) -> None:
+        """Start the service that requests go to."""
+        self._start("truerank serve --port 0", "ready http://127.0.0.1:8080/")
+        self.url = self.output.split()[1]
+
+    def close(self) -> None:
+        """End what runs beside."""
+        for process in reversed(self.beside):
+            os.killpg(process.pid, signal.SIGINT)
+        for process in reversed(self.beside):
+            assert process.wait(_ENDS_S_MAX) == 0, process.args
+
+    def _console(self, block: Block) -> None:
+        for command, told in _commands(block.text):
+            if block.note == "background":
+                self._start(command, told)
+                continue
+            status = _STATUS.search(block.note)
+            self._ended(["sh", "-c", command], status=int(status[1]) if status else 0)
+            if told:
+                assert _steady(self.output) == _steady(told)
+
+    def _shell(self, block: Block) -> None:
+        self._ended(["sh", "-ec", block.text])
+
+    def _python(self, block: Block) -> None:
+        self._ended([sys.executable, "-c", block.text])
+
+    def _sql(self, block: Block) -> None:
+        with psycopg.connect(self.environ["TRUERANK_DATABASE_URL"], autocommit=True) as conn:
+            conn.execute(block.text.encode())
+
+    def _http(self, block: Block) -> None:
+        head, _, body = block.text.partition("\n\n")
+        if not head.startswith("HTTP/"):
+            self.reply = self._fetch(head, body)
+            return
+        assert self.reply is not None, "a request stands before its answer"
+        status, answer = self.reply
+        assert status == int(head.split()[1])
+        assert _steady_json(answer) == _steady_json(json.loads(body))
+
+    def _fetch(self, head: str, body: str) -> tuple[int, Any]:
+        (method, path), *lines = [line.split(" ", 1) for line in head.splitlines()]
+        headers = {name.removesuffix(":"): value for name, value in lines}
+        assert self.url is not None, "the page says that it needs `http`"
+        connection = http.client.HTTPConnection(self.url.split("/")[2])
+        try:
+            connection.request(method, path, body.encode() or None, headers)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def _ended(self, command: list[str], *, status: int = 0) -> None:
+        ended = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=dict(self.environ),
+            capture_output=True,
+            text=True,
+            timeout=_ENDS_S_MAX,
+            check=False,
+        )
+        self.output = ended.stdout or ended.stderr
+        assert ended.returncode == status, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
+
+    def _start(self, command: str, told: str) -> None:
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"],
+            cwd=self.folder,
+            env=dict(self.environ),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.beside.append(process)
+        # Ended where it doesn't get ready: reading its lines would wait for ever.
+        patience = threading.Timer(_READY_S_MAX, process.kill)
+        patience.start()
+        assert process.stdout is not None, "it is a pipe"
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("ready"):
+                break
+        patience.cancel()
+        self.output = "".join(lines)
+        assert _steady(self.output) == _steady(told), command
+
+
+@contextmanager
+def running(runner: Runner) -> Iterator[Runner]:
+    """End what the blocks started, also where one failed."""
+    try:
+        yield runner
+    except BaseException:
+        for process in runner.beside:
+            process.kill()
+        raise
+    runner.close()
+
+
+def _tried(attempt: Callable[[], None], *, again: bool) -> None:
+    deadline = time.monotonic() + _RETRY_S_MAX
+    while True:
+        try:
+            attempt()
+        except AssertionError:
+            if not again or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _commands(text: str) -> Iterator[tuple[str, str]]:
+    """Each command with what is printed after it."""
+    _, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+    for part in parts:
+        command, _, told = part.replace("\\\n", " ").partition("\n")
+        yield command, told
+
+
+def _steady(text: str) -> Any:
+    """What must be equal in every run."""
+    try:
+        return _steady_json(json.loads(text))
+    except ValueError:
+        for pattern, instead in _VARYING:
+            text = pattern.sub(instead, text)
+        return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def _steady_json(value: Any) -> Any:
+    match value:
+        case dict():
+            return {
+                name: type(each).__name__ if name in _VARYING_NAMES else _steady_json(each)
+                for name, each in value.items()
+            }
+        case list():
+            return [_steady_json(each) for each in value]
+        case _:
+            return value

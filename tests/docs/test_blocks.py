@@ -1,0 +1,61 @@
+"""The blocks of every page run, and answer what the page says."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import RUN, Runner, running
+from tests.docs.pages import ROOT, Page, page, pages
+from truerank.local import running_worker
+from truerank.settings import Settings
+
+# Pages with blocks whose answers are compared by a test of their own.
+_ELSEWHERE = {"docs/how-to/submit-in-your-transaction.md": "tests/adapters/test_howto.py"}
+
+
+def _with_blocks() -> Iterator[Page]:
+    for each in pages():
+        if each.name not in _ELSEWHERE and any(b.language in RUN for b in each.blocks()):
+            yield each
+
+
+def test_pages_that_are_run_elsewhere_exist_and_so_do_their_tests() -> None:
+    for name, test in _ELSEWHERE.items():
+        assert page(name).path.is_file()
+        assert Path(name).name in (ROOT / test).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("each", [pytest.param(each, id=each.name) for each in _with_blocks()])
+def test_every_block_of_a_page_does_what_the_page_says(
+    each: Page, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    needs = each.needs()
+    programs = str(Path(sys.executable).parent)
+    environ = {name: value for name, value in os.environ.items() if "TRUERANK" not in name} | {
+        "PATH": os.pathsep.join((programs, os.environ.get("PATH", os.defpath))),
+        "XDG_DATA_HOME": str(tmp_path / "home"),
+    }
+    folder = tmp_path / "page"
+    folder.mkdir()
+
+    with ExitStack() as stack:
+        if "servers" in needs:
+            settings = _servers(request, empty="empty" in needs)
+            environ["TRUERANK_DATABASE_URL"] = str(settings.database_url)
+            environ["TRUERANK_REDIS_URL"] = str(settings.redis_url)
+            if "worker" in needs:
+                stack.enter_context(running_worker(settings))
+        runner = stack.enter_context(running(Runner(folder, environ)))
+        if "http" in needs:
+            runner.serve()
+        for block in each.blocks():
+            runner.run(block)
+
+
+def _servers(request: pytest.FixtureRequest, *, empty: bool) -> Settings:
+    database = request.getfixturevalue("empty_database_url" if empty else "database_url")
+    return Settings(database_url=database, redis_url=request.getfixturevalue("redis_url"))

@@ -1,0 +1,40 @@
+"""Pipelines with few groups, so that every step is quick to drive and to compare."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.projection.pipeline import Pipeline, pipeline
+from truerank.settings import Settings
+
+
+@pytest.fixture
+def settings(database_url: str, redis_url: str) -> Settings:
+    """Both addresses; nothing is due by time alone, and nothing is remembered for long."""
+    return Settings(
+        database_url=database_url,
+        redis_url=redis_url,
+        heartbeat_ms=3_600_000,
+        lease_ms=3_600_000,
+        board_cache_ms=1,
+    )
+
+
+@pytest.fixture
+def single(settings: Settings) -> Iterator[Pipeline]:
+    """A pipeline of one group with one board `b`, all-time only, and nothing running."""
+    with pipeline(settings, groups=1) as made:
+        made.client.create_board("b", seasons=["all"])
+        yield made
+
+
+@pytest.fixture
+def several(settings: Settings) -> Iterator[Pipeline]:
+    """A pipeline of three groups with a board in each: `b0`, `b1`, `b2`."""
+    with pipeline(settings, groups=3) as made:
+        for group in range(3):
+            made.client.create_board(f"b{group}", seasons=["all", "month"])
+            made.conn.execute(
+                "UPDATE truerank.board SET grp = %s WHERE key = %s", (group, f"b{group}")
+            )
+        yield made
