@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks)
 
-.PHONY: help setup run test check format bench soak lock clean
+.PHONY: help setup run test check format docs bench soak lock clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
@@ -36,11 +36,14 @@ check: setup ## format, lint, types, import layers, docs
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
-	if [ -f tests/docs/check.py ]; then $(BIN)/python tests/docs/check.py; fi
+	$(BIN)/python -m tests.docs.check
 
 format: setup ## put the code in its format
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
+
+docs: setup ## write the parts of the reference that are made from the code
+	$(BIN)/python -m tests.docs.check --write
 
 bench: setup ## every benchmark, with its baseline
 	$(BIN)/python -m benchmarks $(ARGS)

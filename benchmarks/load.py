@@ -57,13 +57,20 @@ class Events:
 
 
 class Pace:
-    """Evenly spaced calls, or calls one after the other, until the time is over."""
+    """Evenly spaced calls, or calls one after the other, until the time is over.
 
-    def __init__(self, seconds: float, calls_per_s: float | None) -> None:
+    Args:
+        seconds: how long.
+        calls_per_s: None: one after the other.
+        phase: how far into the first interval the first call is due, from 0 to 1, so that several
+            clients don't all call at the same moment.
+    """
+
+    def __init__(self, seconds: float, calls_per_s: float | None, phase: float = 0.0) -> None:
         self.began = time.monotonic()
         self._ends = self.began + seconds
         self._interval = 0.0 if calls_per_s is None else 1 / calls_per_s
-        self._due = self.began
+        self._due = self.began + phase * self._interval
 
     def goes_on(self) -> bool:
         """Wait until the next call is due; False where that is after the end."""

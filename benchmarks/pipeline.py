@@ -82,7 +82,7 @@ class Truerank:
     def clients(self, load: Load) -> list[Task]:
         """The processes that submit, a thousand events a call."""
         return [
-            Task(submit, (self._database_url, self._board, load, f"{load.seed}/{process}"))
+            Task(submit, (self._database_url, self._board, load, process / 2))
             for process in range(2)
         ]
 
@@ -119,15 +119,15 @@ class Truerank:
         assert sum(score for _, score in stored) == self._total, "points were lost or made"
 
 
-def submit(pipe: Pipe, database_url: str, board: str, load: Load, seed: str) -> None:
+def submit(pipe: Pipe, database_url: str, board: str, load: Load, phase: float) -> None:
     """A client process: a thousand events a call, each call a transaction."""
-    events = Events(seed, load.members)
+    events = Events(f"{load.seed}/{phase}", load.members)
     count = total = 0
     token = None
     with psycopg.connect(database_url, autocommit=True) as conn:
         pipe.send(None)
         pipe.recv()
-        pace = Pace(load.seconds, load.rate and load.rate / EVENTS_PER_CALL)
+        pace = Pace(load.seconds, load.rate and load.rate / EVENTS_PER_CALL, phase)
         while pace.goes_on():
             call = [
                 ScoreEvent(event_id=event_id, member=member, value=value)

@@ -131,7 +131,12 @@ class Truerank:
     async def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
         try:
             async with self._pool.connection() as conn:
-                return await (await conn.execute(sql, params, binary=True)).fetchall()
+                try:
+                    return await (await conn.execute(sql, params, binary=True)).fetchall()
+                except psycopg.errors.ReadOnlySqlTransaction:
+                    # A primary that was demoted keeps its connections: the next one is made anew.
+                    await conn.close()
+                    raise
         except psycopg.Error as exc:
             raise translate(exc) from exc
 

@@ -122,7 +122,12 @@ class Truerank:
     def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
         try:
             with self._pool.connection() as conn:
-                return conn.execute(sql, params, binary=True).fetchall()
+                try:
+                    return conn.execute(sql, params, binary=True).fetchall()
+                except psycopg.errors.ReadOnlySqlTransaction:
+                    # A primary that was demoted keeps its connections: the next one is made anew.
+                    conn.close()
+                    raise
         except psycopg.Error as exc:
             raise translate(exc) from exc
 

@@ -21,6 +21,13 @@ CALLER_MISTAKES = (
     psycopg.errors.CheckViolation,
     psycopg.DataError,
 )
+# The last is a primary that became a standby.
+AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg_pool.PoolTimeout,
+    psycopg.errors.ReadOnlySqlTransaction,
+)
 SCHEMA_ABSENT = (
     psycopg.errors.UndefinedFunction,
     psycopg.errors.InvalidSchemaName,
@@ -65,6 +72,6 @@ def translate(exc: psycopg.Error) -> Exception:
         return InvalidInput(exc.diag.message_primary or str(exc), field=exc.diag.constraint_name)
     if isinstance(exc, SCHEMA_ABSENT):
         return mismatch_error()
-    if isinstance(exc, psycopg.OperationalError | psycopg_pool.PoolTimeout):
+    if isinstance(exc, AWAY):
         return DatabaseUnavailable(f"PostgreSQL did not answer: {exc}")
     return exc

@@ -117,3 +117,12 @@ class Contended(TruerankError):
     """Other transactions were in the way (40001, 40P01, 55P03). Nothing was written; retry."""
 
     code = "contended"
+
+
+class Busy(TruerankError):
+    """More requests wait than this process takes, or one waited too long.
+
+    Sending it again is safe: commands are idempotent.
+    """
+
+    code = "busy"

@@ -63,9 +63,7 @@ class Bench:
         return self.tr.run(parking.list_parked(**more))
 
     def retry(self, parked: int, **mended: Any) -> str:
-        return self.tr.run(
-            parking.retry_parked(parked, actor="test", reason="mended", **mended)
-        )
+        return self.tr.run(parking.retry_parked(parked, actor="test", reason="mended", **mended))
 
     def dismiss(self, parked: int) -> str:
         return self.tr.run(parking.dismiss_parked(parked, actor="test", reason="no matter"))

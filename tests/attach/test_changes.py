@@ -1,6 +1,8 @@
 """What an update or a delete of a row means: a correction, nothing, or a refusal."""
 
 from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import Future
 from random import Random
 from typing import Any
 
@@ -8,6 +10,9 @@ import psycopg
 import pytest
 
 from tests.attach.conftest import Bench
+from truerank import TieBreak
+
+Connection = psycopg.Connection[Any]
 
 ROWS = (
     "INSERT INTO public.completion (id, who, points, at) VALUES"
@@ -255,9 +260,35 @@ def test_without_a_time_column_a_correction_keeps_the_time_of_its_event(bench: B
     assert bench.live() == {"e1~1": 6}
 
 
-def test_tie_breaks_are_part_of_what_a_row_says(bench: Bench) -> None:
-    from truerank import TieBreak  # noqa: PLC0415 - this test alone has tie-breaks
+def test_writers_of_other_rows_of_the_same_members_do_not_deadlock(
+    bench: Bench, connect: Callable[..., Connection], begin: Callable[..., Future[Any]]
+) -> None:
+    bench.attach()
+    bench.conn.execute(
+        "INSERT INTO public.completion (id, who, points)"
+        " SELECT w || '-' || g, 'm' || g, 1 FROM generate_series(0, 4) AS w,"
+        " generate_series(0, 19) AS g"
+    )
 
+    def write(number: int) -> None:
+        conn, random = connect(), Random(number)
+        for _ in range(15):
+            rows = random.sample(range(20), 8)
+            conn.execute(
+                "UPDATE public.completion SET points = points + 1, who = 'm' || %s"
+                " WHERE id = ANY (%s)",
+                (random.randrange(20), [f"{number}-{row}" for row in rows]),
+            )
+
+    # Rows of 4 stay, so that no standing vanishes.
+    for future in [begin(write, number) for number in range(4)]:
+        future.result()
+
+    totals = bench.conn.execute("SELECT who, sum(points)::text FROM public.completion GROUP BY who")
+    assert bench.scores() == dict(totals.fetchall())
+
+
+def test_tie_breaks_are_part_of_what_a_row_says(bench: Bench) -> None:
     bench.tr.create_board(
         "laps", operator="best", seasons=("all",), tie_breaks=[TieBreak(name="hits")]
     )
@@ -294,35 +325,32 @@ def test_after_any_history_the_board_is_what_the_rows_say(bench: Bench, operator
 
 def _statement(random: Random) -> tuple[str, tuple[Any, ...]]:
     low = random.randrange(30)
-    span = (low, low + random.randrange(1, 6))
-    return random.choice(
+    insert = (
+        "INSERT INTO public.completion (id, who, points, at, state)"
+        " SELECT 'e' || g, 'm' || g %% 5, g * 7 %% 11, timestamptz '2024-06-01'"
+        "        + g * interval '1 hour', CASE g %% 4 WHEN 0 THEN 'open' ELSE 'done' END"
+        " FROM generate_series(%s::int, %s::int) AS g ON CONFLICT (id) DO UPDATE"
+        " SET points = completion.points + 1"
+    )
+    some = " WHERE substr(id, 2)::int BETWEEN %s AND %s"
+    other = " SET points = points * 3 %% 17, who = 'm' || points %% 5"
+    toggled = " SET state = CASE state WHEN 'open' THEN 'done' ELSE 'open' END"
+    statement = random.choice(
         [
-            (
-                "INSERT INTO public.completion (id, who, points, at, state)"
-                " SELECT 'e' || g, 'm' || g %% 5, g * 7 %% 11, timestamptz '2024-06-01'"
-                "        + g * interval '1 hour', CASE g %% 4 WHEN 0 THEN 'open' ELSE 'done' END"
-                " FROM generate_series(%s::int, %s::int) AS g ON CONFLICT (id) DO UPDATE"
-                " SET points = completion.points + 1",
-                span,
-            ),
-            (
-                "UPDATE public.completion SET points = points * 3 %% 17, who = 'm' || points %% 5"
-                " WHERE substr(id, 2)::int BETWEEN %s AND %s",
-                span,
-            ),
-            (
-                "UPDATE public.completion SET state = CASE state WHEN 'open' THEN 'done'"
-                " ELSE 'open' END WHERE substr(id, 2)::int BETWEEN %s AND %s",
-                span,
-            ),
-            ("DELETE FROM public.completion WHERE substr(id, 2)::int BETWEEN %s AND %s", span),
+            insert,
+            "UPDATE public.completion" + other + some,
+            "UPDATE public.completion" + toggled + some,
+            "DELETE FROM public.completion" + some,
         ]
     )
+    return statement, (low, low + random.randrange(1, 6))
 
 
 def _plain(operator: str, rows: list[tuple[str, int]]) -> dict[str, int]:
     values: dict[str, list[int]] = defaultdict(list)
     for member, value in rows:
         values[member].append(value)
-    fold = {"sum": sum, "best": max, "latest": lambda found: found[-1]}[operator]
-    return {member: fold(found) for member, found in values.items()}
+    return {
+        member: {"sum": sum(found), "best": max(found), "latest": found[-1]}[operator]
+        for member, found in values.items()
+    }

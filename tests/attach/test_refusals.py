@@ -10,9 +10,10 @@ from truerank.errors import InvalidInput
 
 AT = datetime(2024, 6, 15, 12, tzinfo=UTC)
 MIXED = (
-    "INSERT INTO public.completion (id, who, points, at) VALUES ('e1', 'A', 5, '2024-06-15 12:00Z'),"
-    " ('e2', 'A', 5000, '2024-06-15 12:00Z'), ('e3', NULL, 1, '2024-06-15 12:00Z'),"
-    " ('e4', 'A', NULL, '2024-06-15 12:00Z'), ('e5', 'A', 1, NULL), ('e6', 'B', 2, 'infinity')"
+    "INSERT INTO public.completion (id, who, points, at) VALUES"
+    " ('e1', 'A', 5, '2024-06-15 12:00Z'), ('e2', 'A', 5000, '2024-06-15 12:00Z'),"
+    " ('e3', NULL, 1, '2024-06-15 12:00Z'), ('e4', 'A', NULL, '2024-06-15 12:00Z'),"
+    " ('e5', 'A', 1, NULL), ('e6', 'B', 2, 'infinity')"
 )
 
 
@@ -151,8 +152,7 @@ def test_raise_fails_the_statement_with_the_code_and_the_row(bench: Bench) -> No
         "value_out_of_range",
     )
     assert failed.value.diag.message_primary == (
-        "board 'b' refuses event 'e2' of public.completion: value_out_of_range"
-        " (and 4 rows more)"
+        "board 'b' refuses event 'e2' of public.completion: value_out_of_range (and 4 rows more)"
     )
     assert bench.conn.execute("SELECT count(*) FROM public.completion").fetchone() == (0,)
     assert bench.events() == []

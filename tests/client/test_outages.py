@@ -27,16 +27,17 @@ def postgresql_away(idle: Pipeline) -> Iterator[None]:
     assert settings.database_url is not None
     name = idle.conn.info.dbname
     other = settings.database_url.replace(f"/{name}?", "/truerank?")
-    allow = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+    refuse = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name))
+    allow = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(sql.Identifier(name))
     end = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"""
     idle.conn.close()
     with psycopg.connect(other, autocommit=True) as conn:
-        conn.execute(allow.format(sql.Identifier(name), sql.Literal(False)))
+        conn.execute(refuse)
         conn.execute(end, (name,))
         try:
             yield
         finally:
-            conn.execute(allow.format(sql.Identifier(name), sql.Literal(True)))
+            conn.execute(allow)
 
 
 @pytest.fixture

@@ -22,9 +22,7 @@ class Oracle:
     def rows(self) -> list[tuple[str, str, tuple[Decimal, ...]]]:
         """Member, score as text, and what equals share; in order."""
         numbered = [(self._equals(event), i, event) for i, event in enumerate(self.events)]
-        numbered.sort(
-            key=lambda row: (row[0], _instant(row[2]), row[1], row[2].member.encode())
-        )
+        numbered.sort(key=lambda row: (row[0], _instant(row[2]), row[1], row[2].member.encode()))
         return [(e.member, f"{self._score(e):f}", equals) for equals, _, e in numbered]
 
     def entries(self, first: int, limit: int, numbering: Numbering) -> tuple[Entry, ...]:

@@ -212,9 +212,7 @@ def test_neighbours_above_53_bits_are_told_apart(either: World) -> None:
 
 
 @pytest.mark.parametrize("decimals", [1, 3, 18])
-def test_decimals_are_shown_with_all_their_places(
-    either: World, decimals: int
-) -> None:
+def test_decimals_are_shown_with_all_their_places(either: World, decimals: int) -> None:
     board(either, decimals=decimals)
     either.scores("b", ("A", "0.1"), ("B", "-0.5"), ("C", 0))
     either.scores("b", ("A", "0.2"), ("D", "0.3"))
@@ -255,16 +253,23 @@ def test_wildcards_in_keys_are_letters(either: World) -> None:
     assert either.pipeline.generation(group) != generation
     assert either.differences() == []
     for i, key in enumerate(keys):
-        assert table(either.top(key, limit=1)) == [
-            (1, f"player of {key}", str(i))
-        ]
+        assert table(either.top(key, limit=1)) == [(1, f"player of {key}", str(i))]
 
 
 def test_ids_are_exact(either: World) -> None:
     """IDS-5 and IDS-8."""
     board(either)
     ids = ["007", "7", "7.0", "1e3", "0x10", "-0", "null", "true", "None", "NaN", "Ann", "ann"]
-    ids += [" ann", "e\N{COMBINING ACUTE ACCENT}", "é", "\N{ZERO WIDTH SPACE}", "'", '"', "\\", "%s"]
+    ids += [
+        " ann",
+        "e\N{COMBINING ACUTE ACCENT}",
+        "é",
+        "\N{ZERO WIDTH SPACE}",
+        "'",
+        '"',
+        "\\",
+        "%s",
+    ]
     either.scores("b", *((name, i) for i, name in enumerate(ids)))
 
     page = either.places("b", [*ids, "ANN", "07"])
@@ -290,9 +295,7 @@ def test_ids_of_200_characters_are_read_whole(either: World, unit: str) -> None:
     assert page.places[0].rank == 2
 
 
-def test_who_reached_the_score_first_is_ahead_whoever_wrote_first(
-    either: World
-) -> None:
+def test_who_reached_the_score_first_is_ahead_whoever_wrote_first(either: World) -> None:
     board(either)
     either.submit(
         "b",

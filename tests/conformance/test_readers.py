@@ -90,7 +90,9 @@ def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int
             assert page.freshness.source is asked
             oracle.check(page, **expected)
 
-        for offset, limit in product({0, 1, total // 2, max(total - 1, 0), total, total + 5}, limits):
+        for offset, limit in product(
+            {0, 1, total // 2, max(total - 1, 0), total, total + 5}, limits
+        ):
             check(
                 client.top(board, offset=offset, limit=limit, **how),
                 entries=oracle.entries(offset, limit, numbering),
@@ -103,9 +105,7 @@ def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int
             around = oracle.around(member, limit, numbering)
             place = oracle.place(member, numbering)
             check(client.place(board, member, **how), places=(place,))
-            check(
-                client.around(board, member, limit=limit, **how), places=(place,), around=around
-            )
+            check(client.around(board, member, limit=limit, **how), places=(place,), around=around)
         member, limit = members[-1], limits[0]
         check(
             client.top(board, limit=limit, member=member, around_limit=3, **how),

@@ -22,7 +22,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +38,8 @@ RUN = {"console", "sh", "python", "sql", "http"}
 _ENDS_S_MAX = 30.0
 _READY_S_MAX = 40.0
 _RETRY_S_MAX = 15.0
-_PAUSE_S = 0.1
+_PAUSE_S = 0.05
+_READY = re.compile(r"^ready.*\n|\"ready\"", re.MULTILINE)
 _STATUS = re.compile(r"status: (\d+)")
 _VARYING = (
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h)\b"), "AGE"),
@@ -76,7 +76,7 @@ class Runner:
     url: str | None = None
     output: str = ""
     reply: tuple[int, Any] | None = None
-    beside: list[subprocess.Popen[str]] = field(default_factory=list)
+    beside: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def run(self, block: Block) -> None:
         """Run one block; fails where it doesn't do what the page says."""
@@ -86,7 +86,7 @@ class Runner:
             name = block.note.removeprefix("file: ")
             (self.folder / name).write_text(block.text, encoding="utf-8")
         elif block.note == "output":
-            assert _steady(self.output) == _steady(block.text)
+            _expect(self.output, block.text)
         elif block.language in RUN:
             runners: dict[str, Callable[[Block], None]] = {
                 "console": self._console,
@@ -115,12 +115,12 @@ class Runner:
                 self._start(command, told)
                 continue
             status = _STATUS.search(block.note)
-            self._ended(["sh", "-c", command], status=int(status[1]) if status else 0)
+            self._ended(["/bin/sh", "-c", command], status=int(status[1]) if status else 0)
             if told:
-                assert _steady(self.output) == _steady(told)
+                _expect(self.output, told)
 
     def _shell(self, block: Block) -> None:
-        self._ended(["sh", "-ec", block.text])
+        self._ended(["/bin/sh", "-ec", block.text])
 
     def _python(self, block: Block) -> None:
         self._ended([sys.executable, "-c", block.text])
@@ -136,8 +136,8 @@ class Runner:
             return
         assert self.reply is not None, "a request stands before its answer"
         status, answer = self.reply
-        assert status == int(head.split()[1])
-        assert _steady_json(answer) == _steady_json(json.loads(body))
+        assert status == int(head.split()[1]), f"{status}: {answer}"
+        _expect(json.dumps(answer), body)
 
     def _fetch(self, head: str, body: str) -> tuple[int, Any]:
         (method, path), *lines = [line.split(" ", 1) for line in head.splitlines()]
@@ -165,27 +165,24 @@ class Runner:
         assert ended.returncode == status, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
 
     def _start(self, command: str, told: str) -> None:
-        process = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"],
-            cwd=self.folder,
-            env=dict(self.environ),
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        printed = self.folder.parent / f"printed-{len(self.beside)}"
+        with printed.open("w", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", f"exec {command}"],
+                cwd=self.folder,
+                env=dict(self.environ),
+                stdout=output,
+                start_new_session=True,
+            )
         self.beside.append(process)
-        # Ended where it doesn't get ready: reading its lines would wait for ever.
-        patience = threading.Timer(_READY_S_MAX, process.kill)
-        patience.start()
-        assert process.stdout is not None, "it is a pipe"
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith("ready"):
-                break
-        patience.cancel()
-        self.output = "".join(lines)
-        assert _steady(self.output) == _steady(told), command
+        deadline = time.monotonic() + _READY_S_MAX
+        self.output = ""
+        while not _READY.search(self.output):
+            assert process.poll() is None, f"{command} ended"
+            assert time.monotonic() < deadline, f"{command} is not ready: {self.output}"
+            time.sleep(_PAUSE_S)
+            self.output = printed.read_text(encoding="utf-8")
+        _expect(self.output, told)
 
 
 @contextmanager
@@ -219,6 +216,10 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
     for part in parts:
         command, _, told = part.replace("\\\n", " ").partition("\n")
         yield command, told
+
+
+def _expect(printed: str, told: str) -> None:
+    assert _steady(printed) == _steady(told), f"it answers:\n{printed}\nand the page says:\n{told}"
 
 
 def _steady(text: str) -> Any:

@@ -21,7 +21,9 @@ def main() -> int:
     """Print every problem; the exit status is 1 where there is one."""
     if "--write" in sys.argv[1:]:
         for each in pages():
-            each.path.write_text(each.with_made(_parts(each)), encoding="utf-8")
+            text = each.with_made(_parts(each))
+            if text != each.text:
+                each.path.write_text(text, encoding="utf-8")
     problems = list(check())
     for problem in problems:
         print(problem)  # noqa: T201 - this is what a check is for
@@ -31,10 +33,16 @@ def main() -> int:
 def check() -> Iterator[str]:
     """Every problem of every page, as one line each."""
     for each in pages():
-        yield from _check_links(each)
-        yield from _check_made(each)
-        yield from _check_commands(each)
+        yield from check_page(each)
+    yield from _check_index()
     yield from _check_reference()
+
+
+def check_page(each: Page) -> Iterator[str]:
+    """Every problem that one page has by itself."""
+    yield from _check_links(each)
+    yield from _check_made(each)
+    yield from _check_commands(each)
 
 
 def _parts(each: Page) -> dict[str, str]:
@@ -55,7 +63,7 @@ def _check_links(each: Page) -> Iterator[str]:
 
 def _check_made(each: Page) -> Iterator[str]:
     if each.with_made(_parts(each)) != each.text:
-        yield f"{each.name}: parts differ from the code: python -m tests.docs.check --write"
+        yield f"{each.name}: parts differ from the code; `make docs` writes them"
 
 
 def _check_commands(each: Page) -> Iterator[str]:
@@ -79,6 +87,15 @@ def _check_commands(each: Page) -> Iterator[str]:
                     yield f"{each.name}:{block.line}: {command} has no {option}"
 
 
+def _check_index() -> Iterator[str]:
+    """The list of pages has them all."""
+    index = page("docs/README.md")
+    listed = {(index.path.parent / link).resolve() for link in index.links()}
+    for each in pages():
+        if each.path.is_relative_to(index.path.parent) and each.path not in {*listed, index.path}:
+            yield f"{index.name}: lacks {each.name}"
+
+
 def _check_reference() -> Iterator[str]:
     errors = page("docs/reference/errors.md")
     yield from _differ(errors, names.error_codes() | names.refusal_codes(), errors.first_cells())
@@ -86,21 +103,24 @@ def _check_reference() -> Iterator[str]:
     yield from _differ(settings, names.variables(), settings.first_cells())
     redis = page("docs/reference/redis.md")
     yield from _differ(redis, names.redis_keys(), redis.first_cells("## Keys"))
-    yield from _differ(page("docs/reference/cli.md"), set(made.commands()), _told("command"))
-    yield from _differ(page("docs/reference/python.md"), {"classes", "functions"}, _told("python"))
-    callers = page("docs/reference/sql.md")
-    listed = [name for part in callers.made() if part.startswith("sql ") for name in part.split()]
-    missing = set(made.caller_functions()) - set(listed)
-    yield from (f"{callers.name}: lacks {name}, which callers may call" for name in missing)
+    allowed = re.findall(r"`([A-Z]{3,})`", redis.text.partition("## What the server must allow")[2])
+    yield from _differ(redis, names.redis_commands(), allowed)
+    commands = page("docs/reference/cli.md")
+    rows = re.findall(r"^\| (`.+?`) \|", commands.text.partition("## JSON")[2], re.MULTILINE)
+    of_json = [name for row in rows[: rows.index("`--demo`")] for name in re.findall("`(.+?)`", row)]
+    yield from _differ(commands, set(made.commands()), of_json)
+    sql = page("docs/reference/sql.md")
+    listed = [name for part in _made_of(sql, "sql") for name in part.split()]
+    yield from _differ(sql, made.outside_functions(), listed)
+    python = page("docs/reference/python.md")
+    yield from (f"{python.name}: lacks {name}" for name in made.PUBLIC - set(python.made()))
     yield from _check_routes()
 
 
-def _told(kind: str) -> list[str]:
-    """What the made parts of a page are made of."""
-    if kind == "command":
-        parts = page("docs/reference/cli.md").made()
-        return [part.partition(" ")[2] for part in parts if part.startswith("command ")]
-    return [part for part in page("docs/reference/python.md").made() if part in {"classes", "functions"}]
+def _made_of(each: Page, maker: str) -> list[str]:
+    """What one maker makes parts of a page from."""
+    parts = (part.partition(" ") for part in each.made())
+    return [rest for name, _, rest in parts if name == maker]
 
 
 def _check_routes() -> Iterator[str]:

@@ -3,7 +3,7 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
@@ -21,9 +21,29 @@ from truerank.schema import sql
 from truerank.serve.errors import status_of
 from truerank.settings import Settings
 
+PUBLIC = {"functions", "methods", "classes"}  # of the package
+OPERATORS = (
+    "grant_caller",
+    "void_events",
+    "correct_events",
+    "events_where",
+    "update_board",
+    "rename_board",
+    "delete_board",
+    "purge_boards",
+    "status",
+    "attach_table",
+    "backfill_attached",
+    "restart_backfill",
+    "attachments",
+    "detach_table",
+    "parked_rows",
+    "retry_parked",
+    "dismiss_parked",
+)
 _UNPLANNED = 500
 _RECEIPT = re.compile(r"CREATE TYPE truerank\.receipt AS \((.*?)\);", re.DOTALL)
-_SIGNATURE = re.compile(r"^def \w+\((.*?)\) -> (.*?):\n", re.M | re.S)
+_SIGNATURE = re.compile(r"^def \w+\((.*?)\) -> (.*?):\n", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ {4}(\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$", re.MULTILINE)
 _STEPS = re.compile(r"Steps\[(.*)\]")
 _ARGUMENT = re.compile(r"^ {4}(\w+): (.*?)(?=^ {4}\w|\Z)", re.MULTILINE | re.DOTALL)
@@ -35,7 +55,7 @@ def make(name: str) -> str:
     maker, *words = name.split()
     makers: dict[str, Callable[..., str]] = {
         "classes": _classes,
-        "command": _command,
+        "commands": _commands_of_all,
         "errors": _errors,
         "functions": _functions,
         "methods": _methods,
@@ -57,13 +77,14 @@ def options(app: App) -> Iterator[Argument]:
     return (argument for argument in app.assemble_argument_collection() if argument.show)
 
 
-def caller_functions() -> list[str]:
-    """The SQL functions that a caller's role may execute."""
+def outside_functions() -> set[str]:
+    """The SQL functions that people may call: callers, and those who run an installation."""
     (file,) = (file for file in sql.functions() if file.name == "grant_caller")
-    return re.findall(r"'(\w+)'", file.text.partition("p.proname IN (")[2].partition(")")[0])
+    granted = file.text.partition("p.proname IN (")[2].partition(")")[0]
+    return {*re.findall(r"'(\w+)'", granted), *OPERATORS}
 
 
-def table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table without the columns that say nothing; cells hold no line breaks."""
     told = [at for at in range(len(headers)) if any(row[at] for row in rows)]
     lines = [headers, tuple("---" for _ in headers), *rows]
@@ -87,8 +108,11 @@ def _commands(app: App, before: str) -> Iterator[tuple[str, App]]:
             yield from _commands(app[name], words)
 
 
-def _command(*words: str) -> str:
-    app = commands()[" ".join(words)]
+def _commands_of_all() -> str:
+    return "\n".join(f"## {words}\n\n{_command(words, app)}" for words, app in commands().items())
+
+
+def _command(words: str, app: App) -> str:
     about, _, listed = _docstring(app.default_command).partition("\n\nArgs:\n")
     told = _told(listed)
     places, rows = [], []
@@ -98,7 +122,7 @@ def _command(*words: str) -> str:
             places.append(f"{name}..." if "tuple" in str(argument.hint) else name)
         about_it = argument.parameter.help or told[argument.field_info.name]
         rows.append((_names(argument), about_it + _default(argument)))
-    usage = " ".join(("truerank", *words, *places, "[OPTIONS]"))
+    usage = " ".join(("truerank", words, *places, "[OPTIONS]"))
     return f"```text\n{usage}\n```\n\n{about}\n\n{table(('', 'meaning'), rows)}"
 
 

@@ -17,9 +17,19 @@ from truerank.settings import Settings
 
 _SOURCE = ROOT / "src" / "truerank"
 _CODE = re.compile(r"[a-z]+(_[a-z]+)*")
-# What a function answers, and what a row of a receipt is refused with.
-_REFUSAL = re.compile(r"(?:THEN|ELSE|'refused',)\s*'([a-z]+(?:_[a-z]+)+)'")
+# Where codes stand in SQL: as an answer, in a list of faults, as the detail of an error.
+_REFUSALS = (
+    re.compile(
+        r"(?:THEN|ELSE|WHEN|'refused',|code :=|outcome :=|DETAIL =)\s*'([a-z]+(?:_[a-z]+)+)'"
+    ),
+    re.compile(r"'([a-z]+(?:_[a-z]+)+)',\s*'(?:table|zone|value|ties)'"),
+    re.compile(r"RETURN '([a-z]+_unknown)'"),
+)
+_COMPOSED = {"table_unknown", "update_refused", "delete_refused"}  # put together from words
+_RESULTS = {"triggers_left"}  # of a function, not of an event
 _VARIABLE = re.compile(r"TRUERANK_[A-Z_]*[A-Z]")
+_SCRIPTED = re.compile(r"redis\.call\('([A-Z]+)'")
+_SENT = re.compile(r"[(\[]\"([A-Z]{3,})\"(?=[,)])")
 _CALLS = {"HttpRefusal": 1, "Malformed": 1, "complain": 0}  # which argument is the code
 
 
@@ -34,8 +44,14 @@ def error_codes() -> set[str]:
 
 def refusal_codes() -> set[str]:
     """Every code with which SQL refuses an event or a correction."""
-    found = {code for file in sql.functions() for code in _REFUSAL.findall(file.text)}
-    return {code for code in found if not code.startswith("truerank_")}  # names of tables
+    found = {
+        code
+        for file in sql.functions()
+        for pattern in _REFUSALS
+        for code in pattern.findall(file.text)
+        if not code.startswith("truerank_")  # a name of a table
+    }
+    return found - _RESULTS | _COMPOSED
 
 
 def variables() -> set[str]:
@@ -72,6 +88,16 @@ def redis_keys() -> set[str]:
         copy.places("RANKING"),
         copy.shown("RANKING"),
     }
+
+
+def redis_commands() -> set[str]:
+    """Every command that is sent to Redis, by scripts, workers and readers."""
+    found = {"PUBLISH"}  # comes to its script as a parameter
+    senders = [(_SENT, f"{place}.py") for place in ("projection/*", "serve/*", "client")]
+    for pattern, glob in ((_SCRIPTED, "projection/lua/*.lua"), *senders):
+        for path in _SOURCE.glob(glob):
+            found.update(pattern.findall(path.read_text(encoding="utf-8")))
+    return found
 
 
 def _codes(node: ast.AST, path: Path) -> Iterator[str]:

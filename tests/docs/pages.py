@@ -1,5 +1,6 @@
 """The pages of documentation: their links, their fenced blocks, their parts made from the code."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Page:
     @property
     def name(self) -> str:
         """The path as people write it, from the root of the repository."""
-        return self.path.relative_to(ROOT).as_posix()
+        return os.path.relpath(self.path, ROOT)
 
     @property
     def text(self) -> str:
@@ -91,7 +92,7 @@ class Page:
 
     def with_made(self, make: dict[str, str]) -> str:
         """The text with every made part as `make` gives it, by name."""
-        return _MADE.sub(lambda found: f"{found[1]}{make[found[2]]}{found[3]}", self.text)
+        return _MADE.sub(lambda found: f"{found[1]}\n{make[found[2]]}\n{found[3]}", self.text)
 
 
 def pages() -> list[Page]:

@@ -9,10 +9,9 @@ import pytest
 
 import truerank
 from truerank.command.submit import submit_scores
-from truerank.errors import Contended, InvalidInput
+from truerank.errors import Busy, Contended, InvalidInput
 from truerank.model import Outcome, Receipt, ScoreEvent
-from truerank.serve.errors import Busy
-from truerank.serve.gather import Gather
+from truerank.gather import Gather
 
 SCORES = "/v1/boards/points/scores"
 

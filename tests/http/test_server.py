@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 import truerank
-from truerank.errors import InvalidInput
+from truerank.errors import InvalidInput, SettingsInvalid
 from truerank.local import running_worker
 from truerank.serve.server import run_server
 from truerank.settings import Settings
@@ -35,6 +35,11 @@ print("ended", flush=True)
 def test_only_the_loopback_is_listened_on(settings: Settings, host: str) -> None:
     with pytest.raises(InvalidInput, match="host"):
         run_server(settings, host=host, port=0, ready=print)
+
+
+def test_a_missing_address_is_told_before_anything_starts() -> None:
+    with pytest.raises(SettingsInvalid):
+        run_server(Settings(), port=0, ready=print)
 
 
 def test_a_taken_port_is_passed_over_where_more_may_be_tried(

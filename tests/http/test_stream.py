@@ -1,6 +1,7 @@
 """Live hints: where the stream begins, one hint per change, nothing lost unnoticed."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import redis
 
 import truerank
+from truerank.model import Receipt
 from truerank.projection.keys import GroupKeys
 from truerank.serve.feed import GAP_S
 from truerank.settings import Settings
@@ -26,8 +28,8 @@ def board(tr: truerank.Truerank, worker: None) -> truerank.Truerank:
     return tr
 
 
-def submit(tr: truerank.Truerank, number: int, board: str = "points") -> None:
-    tr.submit_score(board, event_id=f"e{number}", member=f"m{number}", value=1)
+def submit(tr: truerank.Truerank, number: int, board: str = "points") -> Receipt:
+    return tr.submit_score(board, event_id=f"e{number}", member=f"m{number}", value=1)
 
 
 def channel(tr: truerank.Truerank, settings: Settings, board: str = "points") -> str:
@@ -46,7 +48,7 @@ async def test_a_stream_begins_with_the_current_tick_and_tells_each_change(
         assert beginning["board"] == "points"
         assert beginning["tick"].isdigit()
 
-        await asyncio.to_thread(submit, board, 1)
+        receipt = await asyncio.to_thread(submit, board, 1)
         name, hint = await events.next()
 
     page = await asyncio.to_thread(board.top, "points")
@@ -54,8 +56,7 @@ async def test_a_stream_begins_with_the_current_tick_and_tells_each_change(
     assert hint["generation"] == beginning["generation"] == page.freshness.generation
     assert int(beginning["tick"]) < int(hint["tick"]) <= (page.freshness.tick or 0)
     assert page.total == 1
-    week = (await asyncio.to_thread(board.seasons, "points", period="week"))[0].label
-    assert hint["seasons"] == ["all", week]
+    assert hint["seasons"] == [standing.season for standing in receipt.standings]
 
 
 async def test_what_is_hinted_at_can_be_fetched_at_once(
@@ -100,6 +101,26 @@ async def test_hints_are_merged_and_come_at_a_bounded_rate(
         took_s = asyncio.get_running_loop().time() - began
 
     assert count <= took_s / GAP_S + 2
+
+
+async def test_a_client_that_does_not_read_delays_nobody(
+    board: truerank.Truerank, served: str, settings: Settings, stream: Stream
+) -> None:
+    ranking = board.season("points", "all").ranking
+    name, address = channel(board, settings), httpx.URL(served)
+    rankings = ",".join(str(ranking + at) for at in range(100))  # about 2 kB
+    with socket.create_connection((address.host, address.port or 0)) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.sendall(b"GET /v1/boards/points/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with stream(served, "points") as events:
+            await events.next()
+            with redis.Redis.from_url(settings.redis_url or "") as client:
+                for tick in range(1, 10_001):
+                    client.publish(name, f"{ranking >> 36} {tick}:aa {GENERATION} {rankings}")
+            hint: dict[str, Any] = {"tick": "0"}
+            while int(hint["tick"]) < 10_000:
+                _, hint = await events.next(timeout_s=2)
+            assert hint["seasons"] is None
 
 
 async def test_forged_hints_show_nothing_and_break_nothing(

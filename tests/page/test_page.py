@@ -226,6 +226,26 @@ async def test_a_server_that_is_away_is_said_and_what_is_shown_stays(
     await expect(page.locator("#message")).to_be_hidden()
 
 
+async def test_a_tab_that_is_looked_at_again_fetches_again_and_holds_no_stream_meanwhile(
+    board: truerank.Truerank, served: str, page: Page
+) -> None:
+    await page.add_init_script(
+        "window.seen = 'visible';"
+        "Object.defineProperty(document, 'visibilityState', { get: () => window.seen });"
+    )
+    await page.goto(served + "?board=points")
+    await expect(page.locator("#live")).to_have_text("live")
+
+    await page.evaluate("seen = 'hidden'; document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(page.locator("#live")).to_have_text("not live")
+    await submit(board, "unseen", "zoe", 10**17)
+    await expect(names(page).first).to_have_text("ann")
+
+    await page.evaluate("seen = 'visible'; document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(names(page).first).to_have_text("zoe")
+    await expect(page.locator("#live")).to_have_text("live")
+
+
 async def test_everything_can_be_reached_with_the_keyboard(
     board: truerank.Truerank, served: str, page: Page
 ) -> None:

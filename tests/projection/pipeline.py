@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -40,6 +41,7 @@ class Pipeline:
         self.redis = stack.enter_context(redis.Redis.from_url(settings.redis_url))
         self.client = stack.enter_context(truerank.Truerank(settings))
         self._stack = stack
+        self._worker_conn: psycopg.Connection[Any] | None = None
         self._numbers = count(1)
 
     def connection(self) -> psycopg.Connection[Any]:
@@ -48,13 +50,17 @@ class Pipeline:
         return self._stack.enter_context(psycopg.connect(self.settings.database_url))
 
     def projector(self, link: Link | None = None, **changes: Any) -> Projector:
-        """A worker that holds every lease from its first step on."""
+        """A worker that holds every lease from its first step on.
+
+        All share one connection, because none of them waits inside a step.
+        """
         settings = msgspec.structs.replace(self.settings, **changes)
         assert settings.database_url is not None
+        if self._worker_conn is None:
+            self._worker_conn = worker.connect(settings.database_url)
+            self._stack.callback(self._worker_conn.close)
         self.free_leases()
-        conn = worker.connect(settings.database_url)
-        self._stack.callback(conn.close)
-        return Projector(conn, link or self.link(), settings)
+        return Projector(self._worker_conn, link or self.link(), settings)
 
     def link(self, kind: type[Link] = Link) -> Any:
         assert self.settings.redis_url is not None
@@ -143,7 +149,9 @@ def differences(pipeline: Pipeline) -> list[str]:
         mine = {r: shown for r, (g, shown) in rankings.items() if g == group}
         for ranking in sorted(mine.keys() | {int(name) for name in counts}):
             expected |= {copy.places(ranking).encode(), copy.shown(ranking).encode()}
-            found += _ranking_differences(pipeline, group, generation, ranking, mine.get(ranking, {}))
+            found += _ranking_differences(
+                pipeline, group, generation, ranking, mine.get(ranking, {})
+            )
     left: set[bytes] = set(pipeline.redis.scan_iter()) - expected
     found += [f"left over: {name!r}" for name in sorted(left)]
     listed = pipeline.conn.execute(
@@ -185,17 +193,18 @@ class FailingLink(Link):
     executed = False
 
     def calls(self, calls: Sequence[ScriptCall]) -> tuple[list[Any], str | None]:
-        replies, run_id = [], None
+        replies: list[Any] = []
+        run_id = None
         for call in calls:
-            ((reply,), run_id) = self._guarded(lambda call=call: super(FailingLink, self).calls([call]))
-            replies.append(reply)
+            answer, run_id = self._guarded(partial(super().calls, [call]))
+            replies += answer
         return replies, run_id
 
     def commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
-        return [
-            self._guarded(lambda words=words: super(FailingLink, self).commands([words]))[0]
-            for words in commands
-        ]
+        replies: list[Any] = []
+        for words in commands:
+            replies += self._guarded(partial(super().commands, [words]))
+        return replies
 
     def clock(self) -> tuple[int, str | None]:
         clock: tuple[int, str | None] = self._guarded(super().clock)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import truerank
 from tests.projection.pipeline import Pipeline, differences
 from truerank.model import ScoreEvent
 from truerank.outbox.snapshot import Snapshot
 from truerank.outbox.ticks import Batch, Tick, read_batch, take_tick
-import truerank
 
 WRITERS = 3
 _members = count(1)
@@ -125,9 +125,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, min_size=4, max_size=30), rows_max=st.sampled_from([1, 2, 1000]))
-@settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_delivered_at_a_tick_is_what_was_committed_since_the_last(
     single: Pipeline, writers: list[Writer], steps: list[tuple[int, str]], rows_max: int
 ) -> None:

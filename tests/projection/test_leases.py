@@ -11,34 +11,33 @@ import pytest
 from tests.projection.pipeline import Pipeline, differences, wait_until
 from truerank.local import running_worker
 from truerank.outbox.leases import Worker
+from truerank.outbox.ticks import Connection
 from truerank.projection import worker
 from truerank.settings import Settings
 
 HOUR_MS = 3_600_000
 
 
-def holders(conn: psycopg.Connection[tuple[object, ...]]) -> dict[UUID | None, int]:
+def holders(conn: Connection) -> dict[UUID | None, int]:
     """How many groups each worker holds by the table."""
     return Counter(
         holder for (holder,) in conn.execute("SELECT worker FROM truerank.lease").fetchall()
-    )  # type: ignore[arg-type]  # uuid or null
+    )
 
 
 @pytest.fixture
-def conn(database_url: str) -> psycopg.Connection[tuple[object, ...]]:
+def conn(database_url: str) -> Connection:
     """A connection to a database of 64 groups."""
     return psycopg.connect(database_url, autocommit=True)
 
 
-def test_a_single_worker_takes_every_group(conn: psycopg.Connection[tuple[object, ...]]) -> None:
+def test_a_single_worker_takes_every_group(conn: Connection) -> None:
     with conn:
         assert Worker.new(HOUR_MS).renew(conn) == set(range(64))
 
 
 @pytest.mark.parametrize("number", [2, 3, 5, 70])
-def test_workers_share_out_the_groups(
-    conn: psycopg.Connection[tuple[object, ...]], number: int
-) -> None:
+def test_workers_share_out_the_groups(conn: Connection, number: int) -> None:
     with conn:
         workers = [Worker.new(HOUR_MS) for _ in range(number)]
         held = [set[int]() for _ in workers]
@@ -50,7 +49,7 @@ def test_workers_share_out_the_groups(
 
 
 def test_a_worker_keeps_what_it_holds_rather_than_take_others(
-    conn: psycopg.Connection[tuple[object, ...]],
+    conn: Connection,
 ) -> None:
     with conn:
         first, second = Worker.new(HOUR_MS), Worker.new(HOUR_MS)
@@ -64,7 +63,7 @@ def test_a_worker_keeps_what_it_holds_rather_than_take_others(
 
 
 def test_a_clean_stop_lets_everything_go_at_once(
-    conn: psycopg.Connection[tuple[object, ...]],
+    conn: Connection,
 ) -> None:
     with conn:
         first, second = Worker.new(HOUR_MS), Worker.new(HOUR_MS)
@@ -76,7 +75,7 @@ def test_a_clean_stop_lets_everything_go_at_once(
 
 
 def test_a_lease_is_taken_over_only_once_it_has_passed(
-    conn: psycopg.Connection[tuple[object, ...]],
+    conn: Connection,
 ) -> None:
     with conn:
         killed, heir = Worker.new(150), Worker.new(150)
@@ -87,7 +86,7 @@ def test_a_lease_is_taken_over_only_once_it_has_passed(
 
 
 def test_groups_given_up_are_free_for_others(
-    conn: psycopg.Connection[tuple[object, ...]],
+    conn: Connection,
 ) -> None:
     with conn:
         first, second = Worker.new(HOUR_MS), Worker.new(HOUR_MS)

@@ -65,9 +65,7 @@ def answer(single: Pipeline) -> tuple[dict[str, int], Source]:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_loss_is_served_from_postgresql_until_it_is_refilled(
-    single: Pipeline, loss: str
-) -> None:
+def test_a_loss_is_served_from_postgresql_until_it_is_refilled(single: Pipeline, loss: str) -> None:
     single.submit("b", SCORES)
     projector = single.projector(heartbeat_ms=1)
     single.settle(projector)
@@ -127,7 +125,7 @@ def test_a_ranking_damaged_while_it_is_filled_is_not_what_readers_get(single: Pi
     projector = single.projector(scan_rows_max=2)
     projector.step()
     projector.step()
-    places = [name for name in single.redis.scan_iter("*:z")]
+    places = list(single.redis.scan_iter("*:z"))
     assert single.redis.delete(*places) == 1
 
     single.settle(projector)
@@ -153,9 +151,7 @@ def test_a_redis_that_went_back_in_time_is_read_on_from_there(single: Pipeline) 
     assert single.generation() == generation, "nothing had to be filled anew"
 
 
-def test_scripts_forgotten_all_the_time_stop_nothing(
-    settings: Settings, single: Pipeline
-) -> None:
+def test_scripts_forgotten_all_the_time_stop_nothing(settings: Settings, single: Pipeline) -> None:
     """PRJ-5, the script cache."""
     stop = threading.Event()
 
@@ -183,7 +179,7 @@ def test_scripts_forgotten_all_the_time_stop_nothing(
 
 @pytest.fixture
 def own_redis(
-    database_url: str, settings: Settings, start_redis: StartRedis, tmp_path_factory: Any
+    settings: Settings, start_redis: StartRedis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Pipeline, Callable[[], None]]]:
     """A pipeline on a Redis of its own, and a function that restarts that."""
     folder: Path = tmp_path_factory.mktemp("r")
@@ -217,9 +213,7 @@ def test_a_restart_of_redis_loses_nothing_and_makes_the_age_unknown(
     assert staleness_ms < 30_000
 
     restart()
-    page = wait_until(
-        lambda: single.client.top("b"), "an answer after the restart"
-    )
+    page = wait_until(lambda: single.client.top("b"), "an answer after the restart")
     if page.freshness.source is Source.DATABASE:  # the old connection was the first to be tried
         page = single.client.top("b")
     assert page.freshness.source is Source.PROJECTION

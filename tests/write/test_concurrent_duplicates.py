@@ -1,5 +1,6 @@
 """The same event id from several connections at once: never a second effect, never a lost one."""
 
+import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -182,16 +183,30 @@ def test_another_event_of_the_same_member_waits_and_adds_up(
     assert score(first) == 10
 
 
-@pytest.mark.parametrize("operator", ["sum", "best", "latest"])
-def test_eight_writers_in_opposite_orders_never_deadlock_and_every_total_is_exact(
+OPERATORS = ["sum", "best", "latest"]
+MEMBERS = [f"m{i}" for i in range(10)]
+
+
+def totals(conn: Connection, board: str) -> dict[str, int]:
+    """Member to score in the season `all`."""
+    rows = conn.execute(
+        "SELECT s.member, s.score FROM truerank.standing AS s"
+        " JOIN truerank.board AS b ON b.id = s.ranking >> 36"
+        " WHERE b.key = %s AND s.ranking >> 32 & 15 = 1",
+        (board,),
+    )
+    return dict(rows.fetchall())
+
+
+# W6: ids repeat inside a batch, between batches and between writers, in opposite orders.
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_eight_writers_of_the_same_events_never_deadlock_and_each_event_counts_once(
     tr: Truerank, connect: Connect, begin: Begin, operator: str
 ) -> None:
-    # W6: ids repeat inside a batch, between batches and between writers; the orders are opposite.
     tr.create_board("many", seasons=("all", "day"), operator=operator)
-    members = [f"m{i}" for i in range(10)]
 
     def event(number: int) -> ScoreEvent:
-        return ScoreEvent(event_id=f"e{number}", member=members[number % 10], value=number)
+        return ScoreEvent(event_id=f"e{number}", member=MEMBERS[number % 10], value=number)
 
     def write(writer: int) -> list[Outcome]:
         conn = connect()
@@ -208,15 +223,38 @@ def test_eight_writers_in_opposite_orders_never_deadlock_and_every_total_is_exac
 
     assert outcomes.count(Outcome.APPLIED) == total
     assert outcomes.count(Outcome.DUPLICATE) == len(outcomes) - total
-    rows = connect().execute(
-        "SELECT s.member, s.score FROM truerank.standing AS s"
-        " JOIN truerank.board AS b ON b.id = s.ranking >> 36 WHERE b.key = 'many'"
-        " AND s.ranking >> 32 & 15 = 1"
-    )
-    found = dict(rows.fetchall())
+    found = totals(connect(), "many")
     if operator == "sum":
-        assert found == {m: sum(range(i, total, 10)) for i, m in enumerate(members)}
+        assert found == {m: sum(range(i, total, 10)) for i, m in enumerate(MEMBERS)}
     elif operator == "best":
-        assert found == {m: total - 10 + i for i, m in enumerate(members)}
+        assert found == {m: total - 10 + i for i, m in enumerate(MEMBERS)}
     else:
-        assert set(found) == set(members)
+        assert set(found) == set(MEMBERS)
+
+
+# W6: only the standings are in each other's way.
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_eight_writers_of_the_same_members_never_deadlock_and_every_total_is_exact(
+    tr: Truerank, connect: Connect, begin: Begin, operator: str
+) -> None:
+    tr.create_board("many", seasons=("all", "week"), operator=operator)
+    members = [f"m{i}" for i in range(100)]
+
+    def write(writer: int) -> None:
+        conn = connect()
+        for batch in range(6):
+            chosen = random.Random(writer * 100 + batch).sample(members, 80)
+            truerank.submit_scores(
+                conn,
+                "many",
+                [
+                    ScoreEvent(event_id=f"{writer}-{batch}-{member}", member=member, value=1)
+                    for member in chosen
+                ],
+            )
+
+    for writing in [begin(write, writer) for writer in range(8)]:
+        writing.result()
+
+    found = totals(connect(), "many")
+    assert sum(found.values()) == (8 * 6 * 80 if operator == "sum" else len(members))

@@ -206,11 +206,15 @@ def send(
     return [Outcome(outcome) for (outcome,) in rows]
 
 
-values = st.one_of(
+EXTREMES = [INT64_MIN, INT64_MIN + 1, -(2**53) - 1, 0, 2**53 + 1, INT64_MAX - 1, INT64_MAX]
+# Each history takes one of these: equal rows and zeros must meet, which is rare among all values.
+POOLS = [
+    st.just(0),
+    st.integers(0, 1),
     st.integers(-2, 2),
-    st.sampled_from([INT64_MIN, INT64_MIN + 1, -(2**53) - 1, 2**53 + 1, INT64_MAX - 1, INT64_MAX]),
-    st.integers(INT64_MIN, INT64_MAX),
-)
+    st.sampled_from(EXTREMES),
+    st.integers(-1, 1) | st.sampled_from(EXTREMES) | st.integers(INT64_MIN, INT64_MAX),
+]
 instants = st.one_of(
     st.none(),
     st.sampled_from([MONDAY, MONDAY - TICK, MONDAY + TICK, MONDAY + WEEK, EPOCH - TICK]),
@@ -224,6 +228,8 @@ def histories(
 ) -> tuple[str, Order, tuple[Order, ...], list[list[ScoreEvent] | Correction]]:
     """An operator, an order, tie-breaks, and commands: batches with repeats, corrections."""
     ties = draw(st.sampled_from(TIES))
+    values = draw(st.sampled_from(POOLS))
+    times = draw(st.lists(instants, min_size=1, max_size=8))
     made = draw(
         st.lists(
             st.builds(
@@ -231,7 +237,7 @@ def histories(
                 event_id=st.integers(0, 30).map("e{}".format),
                 member=st.sampled_from("AB"),
                 value=values,
-                occurred_at=instants,
+                occurred_at=st.sampled_from(times),
                 ties=st.tuples(*[values for _ in ties]),
             ),
             min_size=1,
@@ -265,7 +271,7 @@ def boards(tr: truerank.Truerank) -> dict[object, Rules]:
     return made
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=histories())
 def test_any_history_in_any_batches_gives_the_standings_of_the_set_of_its_events(
     conn: psycopg.Connection[Any], boards: dict[object, Rules], history: Any
@@ -290,7 +296,7 @@ def test_any_history_in_any_batches_gives_the_standings_of_the_set_of_its_events
             assert not differing
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_order_of_arrival_decides_nothing_between_events_of_different_instants(
     conn: psycopg.Connection[Any], boards: dict[object, Rules], data: st.DataObject

@@ -14,7 +14,18 @@ from typing import Annotated, Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.exceptions import CycloptsError
 
-from truerank.cli import boards, loading, looking, reading, running, submitting
+from truerank.cli import (
+    attach,
+    boards,
+    correcting,
+    governing,
+    loading,
+    looking,
+    parked,
+    reading,
+    running,
+    submitting,
+)
 from truerank.cli.context import Context
 from truerank.cli.output import complain, note
 from truerank.errors import TruerankError
@@ -65,6 +76,37 @@ _COMMANDS = (
             "truerank submit project-a ada 5",
             "truerank submit laps ada 62.318 --event-id run-1 --at 2026-08-29T12:00:00Z",
         ),
+    ),
+    (
+        "void",
+        correcting.void,
+        (
+            "truerank void project-a commit:1f --reason 'counted by mistake'",
+            "truerank void project-a --member mallory --since 2026-11-01T00:00:00Z --reason cheat",
+        ),
+    ),
+    (
+        "amend",
+        correcting.amend,
+        ("truerank amend laps run-1 61.9 --reason 'clock was read wrong'",),
+    ),
+    (
+        "explain",
+        correcting.explain,
+        ("truerank explain project-a ada", "truerank explain project-a ada --season 2026-W35"),
+    ),
+    (
+        "attach",
+        attach.attach,
+        (
+            "truerank attach laps run --event-id id --member runner --value seconds --backfill",
+            "truerank attach sales purchase --event-id id --member buyer --value-fixed 1 --at paid",
+        ),
+    ),
+    (
+        "detach",
+        attach.detach,
+        ("truerank detach 3",),
     ),
     (
         "top",
@@ -121,6 +163,24 @@ _BOARD_COMMANDS = (
         ("truerank board list", "truerank board list --json"),
     ),
     ("show", boards.show, ("truerank board show project-a",)),
+    (
+        "update",
+        governing.update,
+        (
+            "truerank board update project-a rate_max=60 late_grace='1 day' --reason abuse",
+            "truerank board update project-a accepting=false --reason 'the contest is over'",
+        ),
+    ),
+    (
+        "rename",
+        governing.rename,
+        ("truerank board rename project-a project-alpha --reason 'new name'",),
+    ),
+    (
+        "delete",
+        governing.delete,
+        ("truerank board delete project-a --yes --reason 'a trial'",),
+    ),
 )
 _SEASON_COMMANDS = (
     (
@@ -132,6 +192,33 @@ _SEASON_COMMANDS = (
         "create",
         boards.create_season,
         ("truerank season create project-a summer 2026-06-01T00:00:00Z 2026-09-01T00:00:00Z",),
+    ),
+)
+_ATTACHMENT_COMMANDS = (
+    (
+        "list",
+        attach.show_all,
+        ("truerank attachment list", "truerank attachment list --json"),
+    ),
+    (
+        "backfill",
+        attach.run_backfill,
+        ("truerank attachment backfill 3", "truerank attachment backfill 3 --restart"),
+    ),
+    (
+        "parked",
+        parked.show_parked,
+        ("truerank attachment parked", "truerank attachment parked 3 --all --json"),
+    ),
+    (
+        "retry",
+        parked.retry,
+        ("truerank attachment retry 17", "truerank attachment retry 17 --value 5 --reason typo"),
+    ),
+    (
+        "dismiss",
+        parked.dismiss,
+        ("truerank attachment dismiss 17 --reason 'a test order'",),
     ),
 )
 
@@ -179,10 +266,15 @@ def _app() -> App:
         suppress_keyboard_interrupt=False,
     )
     _register(app, _COMMANDS)
-    board = App(name="board", help="Make and show boards.", help_epilogue="")
+    board = App(name="board", help="Make, show, change and delete boards.", help_epilogue="")
     _register(board, _BOARD_COMMANDS)
     season = App(name="season", help="Show and add seasons.", help_epilogue="")
     _register(season, _SEASON_COMMANDS)
+    attachment = App(
+        name="attachment", help="Look after tables whose rows are events.", help_epilogue=""
+    )
+    _register(attachment, _ATTACHMENT_COMMANDS)
+    app.command(attachment)
     app.command(board)
     app.command(season)
 

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from truerank.cli.options import Given, Json, Seasons, words
 from truerank.cli.output import complain, escaped, note, say, shown, table, write_json
+from truerank.cli.progress import progress_bar
 from truerank.errors import DatabaseUnavailable, InvalidInput
 from truerank.instants import read_instant
 
@@ -88,7 +89,7 @@ def import_file(
             source = stack.enter_context(_opened(file))
             rows = read_events(decompressed(source), naming)
             client = stack.enter_context(given.client(project=not no_wait))
-            progress = stack.enter_context(_bar(source))
+            progress = stack.enter_context(progress_bar(source))
             loader = Loader(client, create=new if create_boards else None, progress=progress)
             run = _Run(loader, rows)
             run.load()
@@ -225,59 +226,6 @@ def _opened(file: str) -> Iterator[io.BufferedReader]:
         raise FileUnusable(exc.strerror or str(exc)) from exc
     with source:
         yield source
-
-
-class _Silent:
-    """Nobody watches."""
-
-    def __call__(self, lines: int) -> None:
-        """Count nothing."""
-
-    def close(self) -> None:
-        """End nothing."""
-
-
-class _Bar:
-    """A progress bar on standard error: how much of the file, how many lines, how fast."""
-
-    def __init__(self, source: io.BufferedReader) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
-
-        size = Path(f"/dev/fd/{source.fileno()}").stat().st_size
-        self._source = source
-        self._began = time.monotonic()
-        self._lines = 0
-        self._progress = Progress(
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[lines]} lines, {task.fields[rate]} a second"),
-            Remaining(),
-            console=Console(stderr=True),
-        )
-        self._task = self._progress.add_task("", total=size or None, lines=0, rate=0)
-        self._progress.start()
-
-    def __call__(self, lines: int) -> None:
-        """Count lines that were judged."""
-        self._lines += lines
-        rate = round(self._lines / max(time.monotonic() - self._began, 0.001))
-        place = self._source.tell() if self._source.seekable() else 0
-        self._progress.update(self._task, completed=place, lines=self._lines, rate=rate)
-
-    def close(self) -> None:
-        """Leave the bar as it stands."""
-        self._progress.stop()
-
-
-@contextmanager
-def _bar(source: io.BufferedReader) -> Iterator[_Bar | _Silent]:
-    bar: _Bar | _Silent = _Bar(source) if sys.stderr.isatty() else _Silent()
-    try:
-        yield bar
-    finally:
-        bar.close()
 
 
 def _tell(run: _Run, *, json: bool, visible: bool | None, extra: dict[str, Any]) -> None:

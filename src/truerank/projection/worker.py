@@ -436,7 +436,11 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
         )
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
-    migrate.check(conn)
+    try:
+        migrate.check(conn)
+    except BaseException:
+        conn.close()
+        raise
     return conn
 
 

@@ -15,9 +15,9 @@ from starlette.requests import Request
 from truerank.command.board import choice
 from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
+from truerank.instants import read_instant
 from truerank.model import Order, ScoreEvent, TieBreak
 from truerank.serve.errors import HttpRefusal
-from truerank.serve.instants import read_instant
 
 BODY_BYTES_MAX = 1_048_576
 EVENTS_MAX = 1000

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from truerank.errors import (
     BoardExists,
     BoardUnknown,
+    Busy,
     Contended,
     DatabaseUnavailable,
     EventConflict,
@@ -25,6 +26,7 @@ _STATUS: Mapping[type[TruerankError], int] = {
     SeasonUnknown: 404,
     EventConflict: 409,
     BoardExists: 409,
+    Busy: 503,
     Contended: 503,
     DatabaseUnavailable: 503,
     ProjectionUnavailable: 503,
@@ -50,19 +52,10 @@ class HttpRefusal(TruerankError):
         self.headers = dict(headers or {})
 
 
-class Busy(TruerankError):
-    """More requests wait than this process takes, or one waited too long.
-
-    Sending it again is safe: commands are idempotent.
-    """
-
-    code = "busy"
-
-
 def status_of(error: TruerankError) -> int:
     """The HTTP status that answers an error; 500 for one that no request should raise."""
     if isinstance(error, HttpRefusal):
         return error.status
-    if isinstance(error, Busy):
-        return 503
+    if error.reason == "rate_exceeded":
+        return 429
     return _STATUS.get(type(error), 500)

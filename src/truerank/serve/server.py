@@ -12,6 +12,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
+from truerank.connections import urls
 from truerank.errors import InvalidInput
 from truerank.serve.app import create_app
 from truerank.settings import Settings
@@ -45,6 +46,7 @@ def run_server(
         InvalidInput: the host isn't of the loopback, or no port is free.
         SettingsInvalid: an address is missing.
     """
+    urls(settings)  # an address that is missing is told before anything starts
     listening = _listen(_loopback(host), port, port_tries)
     try:
         name, number = listening.getsockname()[:2]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from truerank.aio import Truerank
+from truerank.gather import Gather
 from truerank.model import Board
 from truerank.serve.feed import Feed
-from truerank.serve.gather import Gather
-from truerank.serve.writing import Writer
 from truerank.settings import Settings
+from truerank.writing import Writer
 
 _CLOSE_S_MAX = 3.0
 

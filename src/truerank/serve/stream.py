@@ -12,10 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
+from truerank.errors import Busy, DatabaseUnavailable, ProjectionUnavailable
 from truerank.model import Board
 from truerank.read.hints import Kind, Notice, current
-from truerank.serve.errors import Busy
 from truerank.serve.feed import Listener
 from truerank.serve.params import Params, board_of
 from truerank.serve.service import Service, service_of

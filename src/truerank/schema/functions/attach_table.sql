@@ -8,7 +8,7 @@
 -- Locks:   the table against writers, until the transaction ends: it waits for those under way.
 -- Returns: attached; existing (the same again; new partitions got their triggers); or the code of
 --          a refusal, with its field and message. warnings hold codes too.
--- Raises:  55P03 where writers are under way for two seconds.
+-- Raises:  55P03 where writers are under way for a second.
 CREATE OR REPLACE FUNCTION truerank.attach_table(
     p_board text, p_table text, p_event_id name, p_member name, p_value name,
     p_value_fixed numeric, p_occurred_at name, p_zone text, p_ties name[], p_condition text,
@@ -16,7 +16,7 @@ CREATE OR REPLACE FUNCTION truerank.attach_table(
     p_reason text,
     OUT attachment integer, OUT outcome text, OUT field text, OUT message text, OUT warnings text[]
 )
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s'
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s'
 AS $$
 DECLARE
     v_name text[] := parse_ident(p_table);
@@ -24,7 +24,7 @@ DECLARE
     v_old truerank.attachment;
 BEGIN
     IF cardinality(v_name) = 1 THEN
-        v_name := 'public' || v_name;
+        v_name := ARRAY['public'] || v_name;
     END IF;
     SELECT c.oid, format('attach:%s.%s', v_name[1], v_name[2]) INTO v_new.relation, v_new.source
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace

@@ -42,7 +42,9 @@ BEGIN
             ARRAY(SELECT truerank.attached_id((i.fact).event_id, i.next)
                   FROM unnest(v_item) AS i ORDER BY i.ord),
             ARRAY(SELECT (i.fact).member FROM unnest(v_item) AS i ORDER BY i.ord),
-            ARRAY(SELECT (i.fact).value FROM unnest(v_item) AS i ORDER BY i.ord),
+            -- Beyond any range is refused; scaled, it could leave what a numeric holds.
+            ARRAY(SELECT CASE WHEN abs((i.fact).value) > 1e40 THEN 1e40 ELSE (i.fact).value END
+                  FROM unnest(v_item) AS i ORDER BY i.ord),
             ARRAY(SELECT i.given FROM unnest(v_item) AS i ORDER BY i.ord),
             CASE WHEN cardinality(p_attachment.ties) > 0 THEN
                 ARRAY(SELECT t.tie FROM unnest(v_item) AS i

@@ -1,7 +1,8 @@
 -- attached_withdraw: void the events of rows that changed or went.
 --
 -- Standings of all events concerned, old and new, are locked first and in one order: the void and
--- what is submitted in its place are two calls, and would lock in two orders.
+-- what is submitted in its place are two calls, and would lock in two orders. (A standing that
+-- vanishes and comes back meanwhile isn't held: then 40P01 is possible, as with any two updates.)
 -- Returns: the items; withdrawn where the last revision is void on our account, an outcome where
 --          the item is done with: voided (nothing counts for it), or refused with season_closed,
 --          event_void (a person voided the event, and that stays) and the like.

@@ -2,10 +2,10 @@
 --
 -- Where a table is another role's, its triggers stay too, and do nothing any more.
 -- Returns: detached, attachment_unknown, or triggers_left.
--- Raises:  55P03 where writers of the table are under way for two seconds.
+-- Raises:  55P03 where writers of the table are under way for a second.
 CREATE OR REPLACE FUNCTION truerank.detach_table(p_attachment integer, p_actor text, p_reason text)
 RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s'
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s'
 AS $$
 DECLARE
     v_attachment truerank.attachment;

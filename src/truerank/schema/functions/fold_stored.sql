@@ -1,12 +1,13 @@
 -- fold_stored: bring the standings up to the events just stored, and log what changed.
 --
 -- Locks:   standings in order of ranking and member.
+-- Returns: what changed, with versions.
 -- Raises:  numeric_value_out_of_range where a total leaves the board's range; TR001 where a
 --          member has more events in this minute than the board allows.
 CREATE OR REPLACE FUNCTION truerank.fold_stored(
     p_board truerank.board, p_seasons truerank.season[], p_event truerank.prepared_events,
     p_done truerank.stored_events, p_members text[], p_ties bigint[]
-) RETURNS void
+) RETURNS truerank.changed[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_tie_n integer := cardinality(p_board.tie_names);
@@ -49,6 +50,6 @@ BEGIN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_latest(
             p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
     END IF;
-    PERFORM truerank.log_changes(p_board.grp, p_done.xid, v_changed);
+    RETURN truerank.log_changes(p_board.grp, p_done.xid, v_changed);
 END
 $$;

@@ -10,7 +10,7 @@ DECLARE
     v_read record;
 BEGIN
     SELECT c.* INTO v_table FROM pg_class AS c WHERE c.oid = p_attachment.relation;
-    SELECT f.* INTO code, field, message FROM (VALUES
+    SELECT f.code, f.field, f.message INTO code, field, message FROM (VALUES
         (v_table.relkind NOT IN ('r', 'p'), 'table_kind', 'table', 'only tables have rows of their own'),
         (v_table.relnamespace IN ('truerank'::regnamespace, 'pg_catalog'::regnamespace,
                                   'information_schema'::regnamespace),

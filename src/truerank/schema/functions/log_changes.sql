@@ -5,25 +5,25 @@
 -- A row that an upsert inserted draws its version here, in a statement after the insert: drawn
 -- in the insert it could be lower than that of a removal which it waited for, and the projection
 -- would keep the member out for good.
+-- Returns: the changes, each with its version.
 CREATE OR REPLACE FUNCTION truerank.log_changes(
     p_grp smallint, p_xid xid8, p_changed truerank.changed[]
-) RETURNS void
+) RETURNS truerank.changed[]
 LANGUAGE sql AS $$
     WITH drawn AS (
         UPDATE truerank.standing AS s SET version = nextval('truerank.version')
         FROM unnest(p_changed) AS c
         WHERE c.version = 0 AND s.ranking = c.ranking AND s.member = c.member
-        RETURNING s.ranking, s.version, s.member, s.sort_key
-    ), now_at AS (
-        SELECT segment FROM truerank.ring
-    )
-    INSERT INTO truerank.outbox (segment, grp, op, ranking, version, xid, member, sort_key)
-    SELECT n.segment, p_grp, CASE WHEN c.sort_key IS NULL THEN 'd' ELSE 'p' END, c.ranking,
-           c.version, p_xid, c.member, coalesce(c.sort_key, '')
-    FROM now_at AS n, (
-        SELECT d.ranking, d.version, d.member, d.sort_key FROM drawn AS d
+        RETURNING s.ranking, s.member, s.sort_key, s.version, s.score
+    ), versioned AS (
+        SELECT d.* FROM drawn AS d
         UNION ALL
-        SELECT c.ranking, c.version, c.member, c.sort_key FROM unnest(p_changed) AS c
-        WHERE c.version <> 0
-    ) AS c
+        SELECT c.* FROM unnest(p_changed) AS c WHERE c.version <> 0
+    ), logged AS (
+        INSERT INTO truerank.outbox (segment, grp, op, ranking, version, xid, member, sort_key)
+        SELECT r.segment, p_grp, CASE WHEN v.sort_key IS NULL THEN 'd' ELSE 'p' END, v.ranking,
+               v.version, p_xid, v.member, coalesce(v.sort_key, '')
+        FROM truerank.ring AS r, versioned AS v
+    )
+    SELECT array_agg(v::truerank.changed) FROM versioned AS v
 $$;

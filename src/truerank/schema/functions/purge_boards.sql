@@ -21,7 +21,7 @@ BEGIN
         ), gone AS (
             DELETE FROM truerank.standing AS s USING slice AS x
             WHERE s.ranking = x.ranking AND s.member = x.member
-            RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version')
+            RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version'), NULL::bigint
         )
         SELECT array_agg((g.*)::truerank.changed), count(*) INTO v_changed, v_removed
         FROM gone AS g;

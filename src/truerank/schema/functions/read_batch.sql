@@ -38,8 +38,9 @@ BEGIN
         WHERE o.xid = ANY (v_old) AND o.grp = ANY (p_groups)
           AND pg_visible_in_snapshot(o.xid, reached)
     ), newest AS (
-        SELECT DISTINCT ON (v.ranking, v.member) v.*
-        FROM visible AS v ORDER BY v.ranking, v.member, v.version DESC
+        -- A ranking is of one group: with it in front, the parts need no sort of their own.
+        SELECT DISTINCT ON (v.grp, v.ranking, v.member) v.*
+        FROM visible AS v ORDER BY v.grp, v.ranking, v.member, v.version DESC
     ), parts AS (
         SELECT n.grp, n.ranking, max(length(n.sort_key)) AS key_bytes,
                array_agg(n.op::text::bytea || int8send(n.version) || n.sort_key

@@ -1,7 +1,7 @@
 -- receipts: what to answer for each event, with the standings as they are now.
 CREATE OR REPLACE FUNCTION truerank.receipts(
     p_board truerank.board, p_seasons truerank.season[], p_event truerank.prepared_events,
-    p_done truerank.stored_events, p_members text[]
+    p_done truerank.stored_events, p_members text[], p_changed truerank.changed[]
 ) RETURNS SETOF truerank.receipt
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -10,10 +10,19 @@ DECLARE
 BEGIN
     IF p_done.outcomes IS NULL THEN
         RETURN QUERY
-        SELECT u.ord::integer, 'applied', NULL::text, r.label, truerank.in_units(s.score, p_board.decimals), s.version, p_done.xid
+        SELECT u.ord::integer, 'applied', NULL::text, r.label,
+               truerank.in_units(coalesce(c.score, s.score), p_board.decimals),
+               coalesce(c.version, s.version), p_done.xid
         FROM unnest(p_members, v_at) WITH ORDINALITY AS u (member, at, ord)
         JOIN unnest(v_seasons) AS r ON u.at >= r.starts_at AND u.at < r.ends_at
-        LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = u.member
+        LEFT JOIN truerank.changed_rows(p_changed) AS c
+          ON c.ranking = r.ranking AND c.member = u.member
+        -- What didn't change, such as a best that is not beaten, is read.
+        LEFT JOIN LATERAL (
+            SELECT x.score, x.version FROM truerank.standing AS x
+            WHERE c.version IS NULL AND x.ranking = r.ranking AND x.member = u.member
+            OFFSET 0
+        ) AS s ON true
         ORDER BY u.ord, r.ranking;
         RETURN;
     END IF;

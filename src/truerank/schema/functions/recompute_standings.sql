@@ -25,7 +25,7 @@ BEGIN
     JOIN unnest(p_seasons) AS r ON r.ranking = g.ranking
     CROSS JOIN LATERAL truerank.fold_events(p_board, g.member, r.starts_at, r.ends_at) AS f
     WHERE s.ranking = g.ranking AND s.member = g.member
-    RETURNING s.ranking, s.member, s.sort_key, s.version;
+    RETURNING s.ranking, s.member, s.sort_key, s.version, s.score;
 
     -- Rows that the update found no events for.
     RETURN QUERY
@@ -35,7 +35,7 @@ BEGIN
     WHERE s.ranking = g.ranking AND s.member = g.member
       AND NOT EXISTS (SELECT FROM truerank.live_events(
                           p_board.id, g.member, r.starts_at, r.ends_at))
-    RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version');
+    RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version'), NULL::bigint;
 
     IF p_board.operator = 'sum' AND EXISTS (
         SELECT FROM truerank.standing AS s

@@ -28,6 +28,7 @@ DECLARE
     v_seasons truerank.season[];
     v_event truerank.prepared_events;
     v_done truerank.stored_events;
+    v_changed truerank.changed[];
 BEGIN
     IF v_n = 0 THEN
         RETURN;
@@ -59,7 +60,8 @@ BEGIN
         v_done := truerank.store_events(
             v_board, v_event, p_members, p_occurred_at, p_ties, p_metadata, p_source);
         IF v_done.stored_n > 0 THEN
-            PERFORM truerank.fold_stored(v_board, v_seasons, v_event, v_done, p_members, p_ties);
+            v_changed := truerank.fold_stored(
+                v_board, v_seasons, v_event, v_done, p_members, p_ties);
         END IF;
     EXCEPTION WHEN numeric_value_out_of_range OR SQLSTATE 'TR001' THEN
         -- Some total or rate left its range, and the block took the event rows back out. One
@@ -85,6 +87,6 @@ BEGIN
     END;
 
     RETURN QUERY SELECT r.* FROM truerank.receipts(
-        v_board, v_seasons, v_event, v_done, p_members) AS r;
+        v_board, v_seasons, v_event, v_done, p_members, v_changed) AS r;
 END
 $$;

@@ -26,6 +26,6 @@ BEGIN
         event_position = excluded.event_position,
         sort_key = excluded.sort_key
     WHERE excluded.sort_key < s.sort_key
-    RETURNING s.ranking, s.member, s.sort_key, s.version;
+    RETURNING s.ranking, s.member, s.sort_key, s.version, s.score;
 END
 $$;

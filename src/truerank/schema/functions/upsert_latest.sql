@@ -35,9 +35,9 @@ BEGIN
                                = substr(s.sort_key, 1, v_row_bytes)
                             THEN s.sort_key ELSE excluded.sort_key END
         WHERE (excluded.event_at, excluded.event_position) > (s.event_at, s.event_position)
-        RETURNING s.ranking, s.member, s.sort_key, s.version
+        RETURNING s.ranking, s.member, s.sort_key, s.version, s.score
     )
-    SELECT array_agg((u.ranking, u.member, u.sort_key, u.version)::truerank.changed)
+    SELECT array_agg((u.ranking, u.member, u.sort_key, u.version, u.score)::truerank.changed)
     INTO v_direct FROM upserted AS u;
 
     SELECT array_agg(g.ranking ORDER BY g.ranking, g.member),

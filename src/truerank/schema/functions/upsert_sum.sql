@@ -75,6 +75,6 @@ BEGIN
     WHERE excluded.moved
        OR (NOT s.moved AND (excluded.event_at, excluded.event_position)
                          < (s.event_at, s.event_position))
-    RETURNING s.ranking, s.member, s.sort_key, s.version;
+    RETURNING s.ranking, s.member, s.sort_key, s.version, s.score;
 END
 $$;

@@ -220,12 +220,13 @@ CREATE TYPE truerank.receipt AS (
     token xid8          -- the transaction that first wrote the event
 );
 
--- A standing that a command changed; version 0 until an inserted row has drawn its own.
+-- A standing that a command changed, as it is now; version 0 until an inserted row has drawn its own.
 CREATE TYPE truerank.changed AS (
     ranking bigint,
     member text,
     sort_key bytea,
-    version bigint
+    version bigint,
+    score bigint
 );
 
 -- One season of a board, as a range of instants.

@@ -159,7 +159,9 @@ function listen() {
   state.stream?.close();
   clearTimeout(state.streamRetry);
   state.stream = null;
-  if (!view.board) return;
+  setLive("off", "not live");
+  // A browser holds six connections to one server: tabs that nobody sees must not keep them.
+  if (!view.board || document.visibilityState !== "visible") return;
   setLive("off", "connecting");
   const stream = new EventSource(boardPath("live"));
   state.stream = stream;
@@ -167,7 +169,6 @@ function listen() {
     if (stream !== state.stream) return;
     state.streamFailures = 0;
     setLive("on", "live");
-    if (document.visibilityState !== "visible") return; // it asks when it is looked at again
     const { seasons } = JSON.parse(event.data);
     const season = state.shown?.page.season;
     if (event.type !== "hint" || !seasons || !season || seasons.includes(season)) ask();
@@ -418,6 +419,7 @@ addEventListener("popstate", () => {
   viewChanged(before);
 });
 document.addEventListener("visibilitychange", () => {
+  listen();
   if (document.visibilityState === "visible") ask();
 });
 setInterval(() => {

@@ -7,7 +7,6 @@ import psycopg_pool
 
 from truerank.aio import submit_scores
 from truerank.connections import connection_kwargs, connection_wait_s, translate
-from truerank.errors import DatabaseUnavailable
 from truerank.model import Receipt, ScoreEvent
 from truerank.settings import Settings
 
@@ -56,7 +55,5 @@ class Writer:
                     # A primary that was demoted keeps its connections: the next one is made anew.
                     await conn.close()
                     raise
-        except psycopg.errors.ReadOnlySqlTransaction as exc:
-            raise DatabaseUnavailable("PostgreSQL takes no writes just now") from exc
         except psycopg.Error as exc:
             raise translate(exc) from exc

@@ -13,9 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from truerank.command.submit import submit_parameters
-from truerank.errors import Contended, InvalidInput
+from truerank.errors import Busy, Contended, InvalidInput
 from truerank.model import Receipt, ScoreEvent
-from truerank.serve.errors import Busy
 
 Submit = Callable[[str, Sequence[ScoreEvent], str | None], Awaitable[list[Receipt]]]
 

@@ -1,0 +1,105 @@
+"""`truerank board update`, `rename` and `delete`: the rules of a board, audited."""
+
+import json as json_text
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from truerank.cli.attach import Actor, Reason, login
+from truerank.cli.options import Given, Json
+from truerank.cli.output import note, say, shown, write_json
+from truerank.errors import InvalidInput
+
+
+def update(
+    board: str,
+    changes: Annotated[tuple[str, ...], Parameter(name="NAME=VALUE", consume_multiple=True)],
+    /,
+    *,
+    reason: Reason,
+    actor: Actor = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Change rules of a board, for events that come from now on.
+
+    NAME is one of value_min, value_max, total_min, total_max (in the last place), earliest_at,
+    latest_at, future_max, late_grace, retention ("30 days"), rate_max (events per member and
+    minute) or accepting. VALUE null takes an optional rule away. What would change existing
+    results (operator, order, zone, decimals, seasons, tie-breaks) is fixed.
+
+    Args:
+        board: The board's key.
+        changes: Such as rate_max=60 or late_grace="1 day".
+    """
+    named = dict(_change(text) for text in changes)
+    with given.client() as client:
+        changed = client.update_board(board, named, actor=login(actor), reason=reason)
+    if json:
+        write_json({"board": board, "changed": changed})
+    else:
+        say(f"board {shown(board)} {'changed' if changed else 'has these rules already'}")
+
+
+def rename(
+    board: str,
+    key: str,
+    /,
+    *,
+    reason: Reason,
+    actor: Actor = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Give a board another key; its events, standings and used ids stay.
+
+    Args:
+        board: The board's key.
+        key: The new one.
+    """
+    with given.client() as client:
+        renamed = client.rename_board(board, key, actor=login(actor), reason=reason)
+    if json:
+        write_json({"board": key, "renamed": renamed})
+    else:
+        say(f"board {shown(board)} is now {shown(key)}")
+
+
+def delete(
+    board: str,
+    /,
+    *,
+    reason: Reason,
+    actor: Actor = None,
+    yes: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Take a board out of service and remove its standings and events.
+
+    Args:
+        board: The board's key.
+        yes: Needed: nothing brings the events back.
+    """
+    if not yes:
+        raise InvalidInput("--yes confirms that the board and its events go", field="yes")
+    removed = 0
+    with given.client() as client:
+        client.delete_board(board, actor=login(actor), reason=reason)
+        note(f"board {board!r} is out of service; removing its rows")
+        while rows := client.purge_boards():
+            removed += rows
+    if json:
+        write_json({"board": board, "removed": removed})
+    else:
+        say(f"board {shown(board)} deleted, {removed} rows removed")
+
+
+def _change(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"{text!r} is no NAME=VALUE", field="changes")
+    try:
+        return name, json_text.loads(value)
+    except ValueError:
+        return name, value
