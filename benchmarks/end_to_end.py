@@ -20,7 +20,7 @@ def end_to_end(engines: Engines, progress: Callable[[str], None], *, short: bool
     order in SQL, byte for byte, and the sum of all scores with what was submitted.
     """
     members = 10_000 if short else 100_000
-    seconds = 2.5 if short else 20.0
+    seconds = 2.0 if short else 20.0
     sides: list[Pipeline] = [Truerank(engines, members), Textbook(engines, members)]
     for side in sides:
         progress(f"a standing for each of {members:,} members: {side.name}")

@@ -2,7 +2,8 @@
 --
 -- The group is chosen once, by hash of the key. Seasons are any of all, day, week, month, year.
 -- Returns: created, existing (the same settings), or different (nothing was changed).
--- Raises:  invalid_parameter_value for an unknown zone, check_violation for other bad settings.
+-- Raises:  invalid_parameter_value for an unknown zone, a season named twice, a range of totals on
+--          a board that doesn't sum, check_violation for other bad settings.
 CREATE OR REPLACE FUNCTION truerank.create_board(
     p_key text, p_operator text, p_descending boolean, p_seasons text[], p_zone text,
     p_decimals integer DEFAULT 0,
@@ -20,6 +21,12 @@ DECLARE
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_timezone_names AS z WHERE z.name = p_zone) THEN
         RAISE invalid_parameter_value USING MESSAGE = format('no time zone is called %L', p_zone);
+    ELSIF (SELECT count(*) <> count(DISTINCT s) FROM unnest(p_seasons) AS s) THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'a season is named twice';
+    ELSIF p_operator <> 'sum' AND (p_total_min, p_total_max)
+            <> (-9223372036854775808, 9223372036854775807) THEN
+        RAISE invalid_parameter_value USING MESSAGE =
+            'only boards that sum have totals to limit: limit the values';
     END IF;
     INSERT INTO truerank.board
         (key, grp, operator, descending, seasons, zone, decimals, tie_names, tie_descending,

@@ -19,10 +19,10 @@ BEGIN
     ELSIF p_label IS NOT NULL THEN
         period := CASE
             WHEN p_label = 'all' THEN 'all'
-            WHEN p_label ~ '^\d{4}-\d{2}-\d{2}$' THEN 'day'
-            WHEN p_label ~ '^\d{4}-W\d{2}$' THEN 'week'
-            WHEN p_label ~ '^\d{4}-\d{2}$' THEN 'month'
-            WHEN p_label ~ '^\d{4}$' THEN 'year' END;
+            WHEN p_label ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' THEN 'day'
+            WHEN p_label ~ '^[0-9]{4}-W[0-9]{2}$' THEN 'week'
+            WHEN p_label ~ '^[0-9]{4}-[0-9]{2}$' THEN 'month'
+            WHEN p_label ~ '^[0-9]{4}$' THEN 'year' END;
         v_index := truerank.label_index(period, p_label);
         IF NOT period = ANY (v_board.seasons)
            OR truerank.period_label(period, v_index) IS DISTINCT FROM p_label THEN

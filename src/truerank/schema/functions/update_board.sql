@@ -27,6 +27,10 @@ BEGIN
         RETURN 'setting_fixed:' || v_fixed;
     END IF;
     v_new := jsonb_populate_record(v_old, p_changes);
+    IF v_old.operator <> 'sum' AND (p_changes ? 'total_min' OR p_changes ? 'total_max') THEN
+        RAISE invalid_parameter_value USING MESSAGE =
+            'only boards that sum have totals to limit: limit the values';
+    END IF;
     IF v_new IS NOT DISTINCT FROM v_old THEN
         RETURN 'same';
     END IF;
