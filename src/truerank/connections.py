@@ -73,5 +73,5 @@ def translate(exc: psycopg.Error) -> Exception:
     if isinstance(exc, SCHEMA_ABSENT):
         return mismatch_error()
     if isinstance(exc, AWAY):
-        return DatabaseUnavailable(f"PostgreSQL did not answer: {exc}")
+        return DatabaseUnavailable(f"PostgreSQL did not answer: {exc.diag.message_primary or exc}")
     return exc

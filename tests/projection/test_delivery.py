@@ -163,6 +163,24 @@ def test_a_transaction_that_commits_late_is_delivered_in_the_batch_that_sees_it(
     assert reader.read() == slow
 
 
+def test_what_commits_between_a_tick_and_its_batch_is_left_to_the_next(
+    single: Pipeline, writers: list[Writer]
+) -> None:
+    """Nothing is delivered that its tick doesn't cover, or a fail-back would leave it behind."""
+    old, new, _ = writers
+    old.write()
+    start = whole_tick(single)
+    new.write()
+    end = whole_tick(single)
+    committed = old.end(commit=True) + new.end(commit=True)
+    rest: Any = {"groups": [0], "ticks": [], "rows_max": 1000}
+
+    covered = read_batch(single.conn, since=start.snapshot, until=end.snapshot, **rest)
+    later = read_batch(single.conn, since=end.snapshot, until=whole_tick(single).snapshot, **rest)
+
+    assert (members(covered), members(later)) == ([], sorted(committed))
+
+
 def test_a_transaction_is_delivered_whole_with_what_its_savepoints_left(
     single: Pipeline, writers: list[Writer]
 ) -> None:

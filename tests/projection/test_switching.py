@@ -33,7 +33,7 @@ def test_a_copy_is_not_read_while_it_holds_more_of_one_member_than_of_another(
     members = {f"m{i}": 0 for i in range(6)}
     single.submit("b", members)
     link: InterruptedLink = single.link(InterruptedLink)
-    projector = single.projector(link, scan_rows_max=2)
+    projector = single.projector(link, scan_rows_max=4)
     # Both change in one transaction: m0 is in the first chunk, m5 in the last.
     link.after_batch = lambda: single.submit("b", {"m0": 1, "m5": 1})
 

@@ -1,0 +1,199 @@
+"""Voids and amendments: what remains counts, what happened stays on record."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+
+import truerank
+from truerank.errors import EventConflict, EventRefused, InvalidInput
+
+Connection = psycopg.Connection[Any]
+BY: dict[str, Any] = {"actor": "ops", "reason": "a check"}
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 1, number, tzinfo=UTC)
+
+
+def scores(tr: truerank.Truerank, board: str, season: str = "all") -> dict[str, str]:
+    page = tr.top(board, season, limit=100, source="database")
+    return {entry.member: entry.score for entry in page.entries}
+
+
+def submit(tr: truerank.Truerank, board: str, *events: tuple[str, str, int, int]) -> None:
+    receipts = tr.submit_scores(
+        board,
+        [
+            truerank.ScoreEvent(event_id=id_, member=member, value=value, occurred_at=day(on))
+            for id_, member, value, on in events
+        ],
+    )
+    assert {receipt.outcome for receipt in receipts} == {truerank.Outcome.APPLIED}
+
+
+def test_a_voided_event_leaves_every_season_and_stays_on_record(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all", "month"])
+    submit(tr, "b", ("e1", "ann", 5, 1), ("e2", "ann", 7, 2), ("e3", "bob", 6, 3))
+
+    (receipt,) = tr.void_events("b", ["e2"], **BY)
+
+    assert receipt.outcome is truerank.Outcome.APPLIED
+    assert {now.season: now.score for now in receipt.standings} == {"all": "5", "2026-01": "5"}
+    assert scores(tr, "b") == scores(tr, "b", "2026-01") == {"bob": "6", "ann": "5"}
+    assert [event.state for event in tr.explain("b", "ann")] == ["counted", "void"]
+    row = conn.execute("SELECT actor, action, subject, reason FROM truerank.audit").fetchall()
+    assert row == [("ops", "void", "e2", "a check")]
+
+
+def test_a_member_whose_last_event_is_voided_has_no_standing(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1), ("e2", "bob", 6, 2))
+
+    (receipt,) = tr.void_events("b", ["e1"], **BY)
+
+    assert receipt.standings[0].score is None
+    assert scores(tr, "b") == {"bob": "6"}
+    last = conn.execute(
+        "SELECT op::text, member FROM truerank.outbox ORDER BY version DESC LIMIT 1"
+    ).fetchone()
+    assert last == ("d", "ann")
+
+
+def test_voiding_again_changes_nothing_and_answers_duplicate(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1), ("e2", "ann", 6, 2))
+    tr.void_events("b", ["e1"], **BY)
+    before = conn.execute("SELECT count(*) FROM truerank.outbox").fetchone()
+
+    receipts = tr.void_events("b", ["e1", "e1"], **BY)
+
+    assert [receipt.outcome for receipt in receipts] == [truerank.Outcome.DUPLICATE] * 2
+    assert conn.execute("SELECT count(*) FROM truerank.outbox").fetchone() == before
+    assert conn.execute("SELECT count(*) FROM truerank.audit").fetchone() == (1,)
+
+
+def test_a_voided_event_sent_again_is_a_duplicate_and_does_not_count(
+    tr: truerank.Truerank,
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1), ("e2", "ann", 6, 2))
+    tr.void_events("b", ["e1"], **BY)
+
+    receipt = tr.submit_score("b", event_id="e1", member="ann", value=5, occurred_at=day(1))
+
+    assert receipt.outcome is truerank.Outcome.DUPLICATE
+    assert scores(tr, "b") == {"ann": "6"}
+
+
+def test_an_amended_event_counts_at_the_time_it_always_had(tr: truerank.Truerank) -> None:
+    tr.create_board("b", operator="best", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 3), ("e2", "bob", 9, 2))
+
+    receipt = tr.amend_event("b", "e1", 9, correction_id="c1", **BY)
+
+    assert receipt.standings[0].score == "9"
+    page = tr.top("b", source="database", numbering="ordinal")
+    assert [entry.member for entry in page.entries] == ["bob", "ann"]  # bob was there first
+    (event,) = tr.explain("b", "ann")
+    assert (event.state, str(event.value), str(event.first_value)) == ("amended", "9", "5")
+
+
+def test_the_last_of_several_amendments_counts(tr: truerank.Truerank) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1))
+
+    tr.amend_event("b", "e1", 7, correction_id="c1", **BY)
+    tr.amend_event("b", "e1", 6, correction_id="c2", **BY)
+    repeated = tr.amend_event("b", "e1", 7, correction_id="c1", **BY)
+
+    assert repeated.outcome is truerank.Outcome.DUPLICATE
+    assert scores(tr, "b") == {"ann": "6"}
+    with pytest.raises(EventConflict):
+        tr.amend_event("b", "e1", 8, correction_id="c1", **BY)
+    with pytest.raises(EventConflict):
+        tr.amend_event("b", "e1", 8, correction_id="e1", **BY)
+
+
+def test_corrections_that_leave_the_range_are_refused_and_the_others_stay(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"], total_min=0)
+    submit(tr, "b", ("e1", "ann", 5, 1), ("e2", "ann", -5, 2), ("e3", "bob", 6, 3))
+
+    receipts = tr.void_events("b", ["e1", "e3", "nope"], **BY)
+
+    assert [(receipt.outcome.value, receipt.code) for receipt in receipts] == [
+        ("refused", "total_out_of_range"),
+        ("applied", None),
+        ("refused", "event_unknown"),
+    ]
+    assert scores(tr, "b") == {"ann": "0"}
+    assert conn.execute("SELECT count(*) FROM truerank.event WHERE kind = 'v'").fetchone() == (1,)
+    for value, code in ((2**63 - 1, "total_out_of_range"), ("0.5", "value_too_precise")):
+        if code == "total_out_of_range":
+            submit(tr, "b", ("e4", "ann", 7, 4))
+        with pytest.raises(EventRefused) as refused:
+            tr.amend_event("b", "e1", value, correction_id=f"c-{code}", **BY)
+        assert refused.value.reason == code
+
+
+def test_an_event_of_a_closed_season_can_not_be_corrected(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all", "month"])
+    submit(tr, "b", ("e1", "ann", 5, 1))
+    season = tr.season("b", "2026-01")
+    conn.execute("SELECT truerank.note_rankings(ARRAY[%s::bigint])", (season.ranking,))
+    conn.execute("UPDATE truerank.ranking SET state = 'final' WHERE id = %s", (season.ranking,))
+
+    (receipt,) = tr.void_events("b", ["e1"], **BY)
+
+    assert (receipt.outcome.value, receipt.code) == ("refused", "season_closed")
+    assert scores(tr, "b") == {"ann": "5"}
+
+
+def test_many_events_are_voided_in_slices_by_member_and_time(tr: truerank.Truerank) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", *((f"a{n}", "ann", 1, 1 + n) for n in range(9)), ("x", "bob", 1, 1))
+
+    counts = []
+    while count := tr.void_where("b", member="ann", since=day(3), until=day(9), limit=4, **BY):
+        counts.append(count)
+
+    assert counts == [4, 2]
+    assert scores(tr, "b") == {"ann": "3", "bob": "1"}
+    with pytest.raises(InvalidInput):
+        tr.void_where("b", **BY)
+
+
+def test_a_void_that_waits_for_a_submit_counts_what_that_committed(
+    connect: Callable[..., Connection],
+    tr: truerank.Truerank,
+    begin: Callable[..., Future[Any]],
+    until_blocked: Callable[[Connection], None],
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1))
+    writer, corrector = connect(autocommit=False), connect()
+    truerank.submit_score(
+        writer, "b", truerank.ScoreEvent(event_id="e2", member="ann", value=100, occurred_at=day(2))
+    )
+    voided = begin(
+        corrector.execute, "SELECT * FROM truerank.void_events('b', ARRAY['e1'], 'ops', 'check')"
+    )
+    until_blocked(corrector)
+
+    writer.commit()
+    voided.result()
+
+    assert scores(tr, "b") == {"ann": "100"}

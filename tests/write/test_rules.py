@@ -1,0 +1,199 @@
+"""Rules of a board: what it refuses, who changed them, and what becomes of a board that goes."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+import truerank
+from truerank.errors import BoardExists, BoardUnknown, Contended, EventRefused, InvalidInput
+
+Connection = psycopg.Connection[Any]
+BY: dict[str, Any] = {"actor": "ops", "reason": "a check"}
+
+
+def refusal(tr: truerank.Truerank, board: str, event_id: str, **event: Any) -> str | None:
+    """Why an event is refused, or None where it isn't."""
+    try:
+        tr.submit_score(board, event_id=event_id, **{"member": "ann", "value": 1, **event})
+    except EventRefused as exc:
+        return exc.reason
+    return None
+
+
+def test_a_member_has_no_more_events_in_a_minute_than_the_board_allows(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    tr.update_board("b", {"rate_max": 3}, **BY)
+
+    receipts = tr.submit_scores(
+        "b",
+        [
+            truerank.ScoreEvent(event_id=f"e{n}", member=member, value=1)
+            for n, member in enumerate(["ann", "ann", "bob", "ann", "ann", "bob"])
+        ],
+    )
+
+    assert [receipt.code for receipt in receipts] == [
+        None, None, None, None, "rate_exceeded", None,
+    ]  # fmt: skip
+    assert refusal(tr, "b", "e9") == "rate_exceeded"
+    # A minute later, and the id was not used up.
+    conn.execute("UPDATE truerank.rate SET minute = minute - interval '1 minute'")
+    assert refusal(tr, "b", "e9") is None
+
+
+def test_a_bounded_season_takes_no_events_longer_than_the_grace_after_its_end(
+    tr: truerank.Truerank,
+) -> None:
+    tr.create_board("b", seasons=["all", "day"])
+    tr.update_board("b", {"late_grace": "2 days"}, **BY)
+    now = datetime.now(UTC)
+
+    assert refusal(tr, "b", "e1", occurred_at=now - timedelta(days=2)) is None
+    assert refusal(tr, "b", "e2", occurred_at=now - timedelta(days=4)) == "season_over"
+    assert tr.place("b", "ann", "all", source="database").places[0].score == "1"
+
+
+def test_events_beyond_the_retention_are_refused_and_stored_ones_stay_duplicates(
+    tr: truerank.Truerank,
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    old = datetime.now(UTC) - timedelta(days=40)
+    assert refusal(tr, "b", "e1", occurred_at=old) is None
+    tr.update_board("b", {"retention": "30 days"}, **BY)
+
+    repeated = tr.submit_score("b", event_id="e1", member="ann", value=1, occurred_at=old)
+
+    assert repeated.outcome is truerank.Outcome.DUPLICATE
+    assert refusal(tr, "b", "e2", occurred_at=old) == "occurred_at_too_old"
+
+
+@pytest.mark.parametrize(
+    ("changes", "event", "code"),
+    [
+        ({"value_max": 5}, {"value": 6}, "value_out_of_range"),
+        ({"total_max": 5}, {"value": 6}, "total_out_of_range"),
+        ({"earliest_at": "2026-01-01T00:00:00Z"}, {"days": -400}, "occurred_at_too_early"),
+        ({"latest_at": "2026-01-01T00:00:00Z"}, {}, "occurred_at_too_late"),
+        ({"future_max": "0"}, {"minutes": 1}, "occurred_at_in_future"),
+        ({"accepting": False}, {}, "board_closed"),
+    ],
+)
+def test_each_rule_refuses_with_a_code_of_its_own(
+    tr: truerank.Truerank, changes: dict[str, object], event: dict[str, int], code: str
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    times = {name: event[name] for name in ("days", "minutes") if name in event}
+    content: dict[str, Any] = {"value": event.get("value", 1)}
+    if times:
+        content["occurred_at"] = datetime.now(UTC) + timedelta(**times)
+
+    assert tr.update_board("b", changes, **BY)
+    assert not tr.update_board("b", changes, **BY)
+
+    assert refusal(tr, "b", "e1", **content) == code
+
+
+def test_changes_are_audited_with_the_old_and_the_new_value(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", value_max=10)
+
+    tr.update_board("b", {"value_max": 20, "rate_max": 5}, **BY)
+
+    rows = conn.execute("SELECT actor, action, subject, reason, detail FROM truerank.audit")
+    detail = {"value_max": [10, 20], "rate_max": [None, 5]}
+    assert rows.fetchall() == [("ops", "update_board", "b", "a check", detail)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"operator": "best"},
+        {"zone": "UTC"},
+        {"seasons": ["all"]},
+        {"decimals": 2},
+        {"id": 7},
+        {"deleted_at": None},
+        {"value_min": 5, "value_max": 4},
+        {"rate_max": 0},
+        {"late_grace": "soon"},
+    ],
+)
+def test_what_would_change_results_or_makes_no_sense_is_refused_whole(
+    tr: truerank.Truerank, conn: Connection, changes: dict[str, object]
+) -> None:
+    tr.create_board("b", zone="Europe/Berlin")
+    before = conn.execute("SELECT b::text FROM truerank.board AS b").fetchone()
+
+    with pytest.raises(InvalidInput):
+        tr.update_board("b", {"accepting": False, **changes}, **BY)
+
+    assert conn.execute("SELECT b::text FROM truerank.board AS b").fetchone() == before
+    assert conn.execute("SELECT count(*) FROM truerank.audit").fetchone() == (0,)
+
+
+def test_a_renamed_board_keeps_everything_but_its_key(tr: truerank.Truerank) -> None:
+    tr.create_board("old", seasons=["all"])
+    tr.create_board("other", seasons=["all"])
+    assert refusal(tr, "old", "e1") is None
+
+    assert tr.rename_board("old", "new", **BY)
+
+    assert tr.top("new", source="database").total == 1
+    repeated = tr.submit_score("new", event_id="e1", member="ann", value=1)
+    assert repeated.outcome is truerank.Outcome.DUPLICATE
+    with pytest.raises(BoardUnknown):
+        tr.submit_score("old", event_id="e2", member="ann", value=1)
+    with pytest.raises(BoardExists):
+        tr.rename_board("new", "other", **BY)
+    with pytest.raises(InvalidInput):
+        tr.rename_board("new", "a/b", **BY)
+
+
+def test_a_deleted_board_leaves_nothing_but_its_audit_and_its_key_is_free(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all", "month"])
+    tr.create_board("other", seasons=["all"])
+    for n in range(5):
+        assert refusal(tr, "b", f"e{n}", member=f"m{n}") is None
+    assert refusal(tr, "other", "e0") is None
+
+    tr.delete_board("b", **BY)
+    removed = []
+    while rows := tr.purge_boards(4):
+        removed.append(rows)
+
+    assert removed == [4, 4, 2, 4, 1]  # ten standings, then five events
+    with pytest.raises(BoardUnknown):
+        tr.board("b")
+    assert conn.execute("SELECT count(*) FROM truerank.event").fetchone() == (1,)
+    drops = conn.execute("SELECT count(*) FROM truerank.outbox WHERE op = 'd'").fetchone()
+    assert drops == (10,)
+    assert tr.create_board("b", operator="best")
+    assert refusal(tr, "b", "e0") is None
+    assert tr.top("b", source="database").total == 1
+    assert tr.top("other", source="database").total == 1
+
+
+def test_a_board_is_not_deleted_under_a_writer(
+    tr: truerank.Truerank, connect: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("truerank.command.board._BUSY_TRIES_MAX", 2)
+    tr.create_board("b", seasons=["all"])
+    writer = connect(autocommit=False)
+    event = truerank.ScoreEvent(event_id="e1", member="ann", value=1)
+    truerank.submit_score(writer, "b", event)
+
+    with pytest.raises(Contended):
+        tr.delete_board("b", **BY)
+    writer.commit()
+    tr.delete_board("b", **BY)
+
+    with pytest.raises(BoardUnknown):
+        tr.board("b")
