@@ -10,8 +10,8 @@ import pytest
 import truerank
 from truerank.command.submit import submit_scores
 from truerank.errors import Busy, Contended, InvalidInput
-from truerank.model import Outcome, Receipt, ScoreEvent
 from truerank.gather import Gather
+from truerank.model import Outcome, Receipt, ScoreEvent
 
 SCORES = "/v1/boards/points/scores"
 
