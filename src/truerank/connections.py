@@ -1,15 +1,24 @@
 """What both kinds of client need to know of their connections: addresses, options, errors."""
 
+import re
 from typing import Any
 
 import psycopg
 import psycopg_pool
 
-from truerank.errors import Contended, DatabaseUnavailable, InvalidInput, SettingsInvalid
+from truerank.errors import (
+    Contended,
+    DatabaseUnavailable,
+    InvalidInput,
+    NotAllowed,
+    SettingsInvalid,
+)
 from truerank.schema.migrate import mismatch_error
 from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
+# PostgreSQL's own name for a check of one column.
+_CHECK = re.compile(r"(?:board|ranking)_(.+?)_check[0-9]*")
 CONTENDED = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -18,7 +27,6 @@ CONTENDED = (
 # The functions raise these for what a caller wrote wrong.
 CALLER_MISTAKES = (
     psycopg.errors.InvalidParameterValue,
-    psycopg.errors.CheckViolation,
     psycopg.DataError,
 )
 # The last is a primary that became a standby.
@@ -68,8 +76,14 @@ def translate(exc: psycopg.Error) -> Exception:
     """The error of this package that a driver's error means."""
     if isinstance(exc, CONTENDED):
         return Contended(str(exc).strip())
+    if isinstance(exc, psycopg.errors.CheckViolation):
+        named = _CHECK.fullmatch(exc.diag.constraint_name or "")
+        field = named[1] if named else None
+        return InvalidInput(f"{field or 'a setting'} has a value that may not be", field=field)
     if isinstance(exc, CALLER_MISTAKES):
-        return InvalidInput(exc.diag.message_primary or str(exc), field=exc.diag.constraint_name)
+        return InvalidInput(exc.diag.message_primary or str(exc))
+    if isinstance(exc, psycopg.errors.InsufficientPrivilege):
+        return NotAllowed(exc.diag.message_primary or str(exc))
     if isinstance(exc, SCHEMA_ABSENT):
         return mismatch_error()
     if isinstance(exc, AWAY):

@@ -126,3 +126,9 @@ class Busy(TruerankError):
     """
 
     code = "busy"
+
+
+class NotAllowed(TruerankError):
+    """The database role may not do this: connect as the owner of the schema, or grant it."""
+
+    code = "not_allowed"

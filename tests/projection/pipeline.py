@@ -221,6 +221,18 @@ class FailingLink(Link):
         raise ProjectionUnavailable("the connection was cut")
 
 
+class InterruptedLink(Link):
+    """Lets something else happen after every batch, before the worker goes on."""
+
+    after_batch: Callable[[], object] | None = None
+
+    def calls(self, calls: Sequence[ScriptCall]) -> tuple[list[Any], str | None]:
+        replies = super().calls(calls)
+        if self.after_batch is not None and any(call.script == "apply" for call in calls):
+            self.after_batch()
+        return replies
+
+
 def wait_until(condition: Callable[[], Any], awaited: str) -> Any:
     """Wait for something true, and return it; fail with what was awaited where it stays away."""
     deadline = time.monotonic() + DEADLINE_S

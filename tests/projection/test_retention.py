@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.projection.pipeline import Pipeline, differences
+from tests.projection.pipeline import InterruptedLink, Pipeline, differences
 from truerank.outbox.retention import Turn, turn_ring
 from truerank.projection.worker import Projector
 
@@ -88,6 +88,26 @@ def test_the_row_of_a_slow_transaction_is_kept(single: Pipeline, projector: Proj
     assert differences(single) == []
 
 
+def test_a_row_that_commits_just_after_the_tick_of_a_noted_cursor_is_kept(
+    single: Pipeline,
+) -> None:
+    link: InterruptedLink = single.link(InterruptedLink)
+    projector = single.projector(link, heartbeat_ms=1)
+    writer = single.connection()
+    single.submit("b", {"late": 1}, conn=writer)
+    for _ in range(3):
+        beat(single, projector)
+        assert turn(single) is Turn.TURNED
+    beat(single, projector)
+
+    link.after_batch = writer.commit
+    projector.step()
+
+    assert turn(single) is Turn.UNREAD
+    beat(single, projector)
+    assert turn(single) is Turn.TURNED
+
+
 def test_a_copy_that_is_only_catching_up_keeps_what_it_has_not_shown(single: Pipeline) -> None:
     projector = single.projector(heartbeat_ms=1, batch_rows_max=1)
     beat(single, projector)
@@ -168,6 +188,26 @@ def test_a_redis_of_in_the_middle_of_catching_up_whose_segment_is_gone_is_filled
     restore(single, copy)
 
     single.settle(projector)
+
+
+def test_a_redis_of_before_a_turn_that_lacks_no_row_is_read_on(
+    single: Pipeline, projector: Projector
+) -> None:
+    for _ in range(3):
+        beat(single, projector)
+        assert turn(single) is Turn.TURNED
+    beat(single, projector)
+    copy, generation = saved(single), single.generation()
+    single.submit("b", {"bob": 1})
+    beat(single, projector)
+    assert rows(single) == 2
+    assert turn(single) is Turn.TURNED
+    assert rows(single) == 1
+
+    restore(single, copy)
+
+    single.settle(projector)
+    assert single.generation() == generation
 
 
 def test_a_turn_does_not_void_the_copies_that_have_read_on(

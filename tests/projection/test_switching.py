@@ -1,29 +1,12 @@
 """Readers move to a new copy only once it is whole, and never to one that shows less."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import pytest
 
-from tests.projection.pipeline import Pipeline
+from tests.projection.pipeline import InterruptedLink, Pipeline
 from truerank.outbox.ticks import take_tick
 from truerank.projection.copies import Copies, Copy
-from truerank.projection.link import Link
-from truerank.steps import ScriptCall
 
 EPOCH = "0" * 32
-
-
-class InterruptedLink(Link):
-    """Lets something else happen after every batch, before the worker goes on."""
-
-    after_batch: Callable[[], object] | None = None
-
-    def calls(self, calls: Sequence[ScriptCall]) -> tuple[list[Any], str | None]:
-        replies = super().calls(calls)
-        if self.after_batch is not None and any(call.script == "apply" for call in calls):
-            self.after_batch()
-        return replies
 
 
 def test_a_copy_is_not_read_while_it_holds_more_of_one_member_than_of_another(

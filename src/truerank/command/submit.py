@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import tuple_row
 
+from truerank.command.refusals import MEANINGS
 from truerank.errors import (
     BoardUnknown,
     EventConflict,
@@ -178,11 +179,15 @@ def failure(board: str, receipt: Receipt) -> TruerankError | None:
         if receipt.code == BoardUnknown.code:
             return BoardUnknown(f"there is no board {board!r}", field="board")
         return EventRefused(
-            f"board {board!r} refuses event {receipt.event_id!r}: {receipt.code}",
+            f"board {board!r} refuses event {receipt.event_id!r}: {_meaning(receipt.code)}",
             code=receipt.code,
             field=_FIELDS.get((receipt.code or "").partition("_")[0]),
         )
     return None
+
+
+def _meaning(code: str | None) -> str:
+    return f"{code}, {MEANINGS[code]}" if code in MEANINGS else str(code)
 
 
 def summary(receipts: Iterable[Receipt]) -> Counter[str]:

@@ -79,12 +79,11 @@ class Projector:
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
         clock = self._read_clock()
-        filling = any(not held.live for held in self._held)
         since = {held.since for held in self._held}
         tick = ticks.take_tick(
             self._conn,
             since=min(since, default=None) if len(since) == 1 else None,
-            anyway=heartbeat or filling or len(since) > 1,
+            anyway=heartbeat or self.filling or len(since) > 1,
         )
         if tick is None:
             return False
@@ -101,6 +100,11 @@ class Projector:
     def whole(self) -> bool:
         """Whether every group this worker leases has a live copy."""
         return not self._unread and self._groups <= {h.copy.group for h in self._held if h.live}
+
+    @property
+    def filling(self) -> bool:
+        """Whether a copy is on its way to become live, so that another step is due at once."""
+        return any(not held.live for held in self._held)
 
     def release(self) -> None:
         """Let all leases go."""
@@ -406,8 +410,7 @@ def run(
                         if projector.whole:
                             ready()
                             ready = _nothing
-                        busy = began < busy_until
-                        wait_ms = settings.tick_busy_ms if busy else settings.tick_idle_ms
+                        wait_ms = _wait_ms(settings, projector, busy=began < busy_until)
                         stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
                     projector.release()
             except _INTERRUPTIONS as exc:
@@ -442,6 +445,12 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
         conn.close()
         raise
     return conn
+
+
+def _wait_ms(settings: Settings, projector: Projector, *, busy: bool) -> int:
+    if projector.filling:
+        return 0
+    return settings.tick_busy_ms if busy else settings.tick_idle_ms
 
 
 def _nothing() -> None:

@@ -58,7 +58,7 @@ BEGIN
     SELECT min(g.cursor_tick) INTO v_oldest_tick FROM truerank.generation AS g
     WHERE g.state IN ('live', 'warming');
     -- Every copy is asked below whether it shows all rows, so none needs more than its own tick.
-    v_floor := least(v_floor, v_oldest_tick);
+    v_floor := least(coalesce(v_floor, 0), v_oldest_tick);
     EXECUTE format('SELECT greatest($1, max(t.id) + 1) FROM %s AS t', v_tick)
     INTO v_floor USING v_floor;
     FOR v_oldest, v_oldest_tick IN
