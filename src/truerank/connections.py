@@ -12,6 +12,7 @@ from truerank.errors import (
     InvalidInput,
     NotAllowed,
     SettingsInvalid,
+    TruerankError,
 )
 from truerank.schema.migrate import mismatch_error
 from truerank.settings import Settings
@@ -74,18 +75,20 @@ def connection_wait_s(settings: Settings) -> float:
 
 def translate(exc: psycopg.Error) -> Exception:
     """The error of this package that a driver's error means."""
-    if isinstance(exc, CONTENDED):
-        return Contended(str(exc).strip())
+    message = exc.diag.message_primary or str(exc)
     if isinstance(exc, psycopg.errors.CheckViolation):
         named = _CHECK.fullmatch(exc.diag.constraint_name or "")
         field = named[1] if named else None
         return InvalidInput(f"{field or 'a setting'} has a value that may not be", field=field)
-    if isinstance(exc, CALLER_MISTAKES):
-        return InvalidInput(exc.diag.message_primary or str(exc))
-    if isinstance(exc, psycopg.errors.InsufficientPrivilege):
-        return NotAllowed(exc.diag.message_primary or str(exc))
-    if isinstance(exc, SCHEMA_ABSENT):
-        return mismatch_error()
-    if isinstance(exc, AWAY):
-        return DatabaseUnavailable(f"PostgreSQL did not answer: {exc.diag.message_primary or exc}")
-    return exc
+    for kinds, error in _MEANINGS:
+        if isinstance(exc, kinds):
+            return error(message)
+    return mismatch_error() if isinstance(exc, SCHEMA_ABSENT) else exc
+
+
+_MEANINGS: tuple[tuple[tuple[type[psycopg.Error], ...], type[TruerankError]], ...] = (
+    (CONTENDED, Contended),
+    (CALLER_MISTAKES, InvalidInput),
+    ((psycopg.errors.InsufficientPrivilege,), NotAllowed),
+    (AWAY, DatabaseUnavailable),
+)

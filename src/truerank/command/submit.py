@@ -187,7 +187,8 @@ def failure(board: str, receipt: Receipt) -> TruerankError | None:
 
 
 def _meaning(code: str | None) -> str:
-    return f"{code}, {MEANINGS[code]}" if code in MEANINGS else str(code)
+    meaning = MEANINGS.get(code or "")
+    return f"{code}, {meaning}" if meaning else str(code)
 
 
 def summary(receipts: Iterable[Receipt]) -> Counter[str]:
