@@ -17,10 +17,13 @@ from rich.console import Console
 
 from benchmarks.cost import cost
 from benchmarks.end_to_end import end_to_end
+from benchmarks.hot_member import hot_member
 from benchmarks.lag import lag
 from benchmarks.memory import memory
 from benchmarks.report import show
 from benchmarks.result import Result
+from benchmarks.seasons import seasons
+from benchmarks.write import write
 from truerank.embedded import Engines, start_engines
 from truerank.schema.migrate import migrate
 
@@ -40,6 +43,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lag": lag,
     "memory": memory,
     "cost": cost,
+    "write": write,
+    "hot_member": hot_member,
+    "seasons": seasons,
 }
 
 

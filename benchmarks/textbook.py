@@ -12,10 +12,9 @@ limits, tie-breaks, an exact order among equals, an index to read ranks from SQL
 season, freshness, and a check of the projection. Its scores in Redis are doubles.
 """
 
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -23,7 +22,8 @@ import psycopg
 import redis
 
 from benchmarks.load import Events, Load, Pace, Submitted, member_id
-from benchmarks.processes import Pipe, Task, ready, stop_on_close
+from benchmarks.processes import Pipe, Task, stop_on_close
+from benchmarks.threads import AwaitBegin, run_together
 from truerank.embedded import Engines
 
 RANKING, VERSIONS = "textbook:ranking", "textbook:versions"
@@ -119,34 +119,21 @@ class Textbook:
 
 def submit(pipe: Pipe, database_url: str, load: Load, seed: str) -> None:
     """A client process: commands one after the other on each of its connections."""
-    connections = _CONNECTIONS // 2
-    gate = threading.Barrier(connections + 1)
-    with ThreadPoolExecutor(connections) as pool:
-        threads = [
-            pool.submit(_submit, gate, database_url, load, f"{seed}/{thread}")
-            for thread in range(connections)
-        ]
-        gate.wait()
-        ready(pipe)
-        gate.wait()
-        done = [thread.result() for thread in threads]
-    pipe.send(
-        Submitted(
-            began=min(part.began for part in done),
-            ended=max(part.ended for part in done),
-            events=sum(part.events for part in done),
-            total=sum(part.total for part in done),
-        )
+    run_together(
+        pipe,
+        [
+            partial(_submit, database_url, load, f"{seed}/{thread}")
+            for thread in range(_CONNECTIONS // 2)
+        ],
     )
 
 
-def _submit(gate: threading.Barrier, database_url: str, load: Load, seed: str) -> Submitted:
+def _submit(database_url: str, load: Load, seed: str, await_begin: AwaitBegin) -> Submitted:
     events = Events(seed, load.members)
     count = total = 0
     with psycopg.connect(database_url, prepare_threshold=0) as conn:
         cursor = conn.cursor(binary=True)
-        gate.wait()
-        gate.wait()
+        await_begin()
         calls_per_s = None if load.rate is None else load.rate * 2 / _CONNECTIONS
         pace = Pace(load.seconds, calls_per_s)
         while pace.goes_on():

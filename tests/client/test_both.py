@@ -10,8 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
+import redis
 
 import truerank
+from tests.conftest import StartRedis
 from tests.projection.pipeline import Pipeline
 from truerank import aio
 from truerank.errors import (
@@ -24,6 +26,7 @@ from truerank.errors import (
     SettingsInvalid,
     TruerankError,
 )
+from truerank.local import running_worker
 from truerank.model import Page, ScoreEvent, Source
 from truerank.settings import Settings
 
@@ -256,6 +259,32 @@ async def test_a_cancelled_read_does_not_poison_the_next(live: Pipeline) -> None
 
     assert finished > 60
     assert cancelled > 10
+
+
+async def test_a_read_cancelled_before_its_reply_leaves_that_to_nobody(
+    idle: Pipeline, start_redis: StartRedis
+) -> None:
+    """PRJ-9, without luck: the server holds every reply back until both reads are sent."""
+    url, _ = start_redis()
+    settings = msgspec.structs.replace(
+        idle.settings, redis_url=url, pool_max=1, redis_timeout_ms=5000, board_cache_ms=60_000
+    )
+    with running_worker(settings):
+        receipts = idle.submit("b", {"ann": 2, "bob": 1})
+        assert receipts[-1].token is not None
+        async with aio.Truerank(settings) as client:
+            await client.wait_visible(receipts[-1].token, ["b"])
+            await client.place("b", "bob", source="projection")
+    async with aio.Truerank(settings) as client:
+        await client.place("b", "bob", source="projection")
+        with redis.Redis.from_url(url) as control:
+            control.execute_command("CLIENT", "PAUSE", 300, "ALL")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await client.place("b", "ann", source="projection")
+            page = await client.place("b", "bob", source="projection")
+
+    assert [(place.member, place.score) for place in page.places] == [("bob", "1")]
 
 
 def test_a_client_needs_both_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

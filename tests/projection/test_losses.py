@@ -98,6 +98,18 @@ def test_a_loss_of_what_every_heartbeat_touches_is_mended_without_traffic(
     assert answer(single) == (SCORES, Source.PROJECTION)
 
 
+def test_a_lost_pointer_is_set_again_to_the_copy_that_is_there(single: Pipeline) -> None:
+    single.submit("b", SCORES)
+    projector = single.projector(heartbeat_ms=1)
+    single.settle(projector)
+    generation = single.generation()
+
+    lose_pointer(single)
+
+    single.settle(projector)
+    assert single.generation() == generation
+
+
 def test_half_a_meta_is_as_good_as_none(single: Pipeline) -> None:
     single.submit("b", SCORES)
     single.settle(single.projector())
