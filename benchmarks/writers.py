@@ -40,11 +40,12 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """Where a connection submits, and how many events a call."""
+    """Where a connection submits, how many events a call, and how many events."""
 
     database_url: str
     board: str
     events_per_call: int  # 1: by `submit_score`
+    events_max: int | None  # None: until the time of the load is over
 
 
 class Side:
@@ -56,6 +57,7 @@ class Side:
         members: who all get a standing before anything is measured, and are submitted for.
         seasons: of the board.
         events_per_call: 1: by `submit_score`, each in a transaction of its own.
+        events_max: then a connection submits no more; None: the time alone decides.
         in_flight: instead of eight connections, one process that gathers single events of so
             many callers into few transactions.
     """
@@ -68,6 +70,7 @@ class Side:
         members: int,
         seasons: Sequence[str] = ("all",),
         events_per_call: int = 1,
+        events_max: int | None = None,
         in_flight: int | None = None,
     ) -> None:
         self.name = name
@@ -76,6 +79,7 @@ class Side:
         self._members = members
         self._seasons = seasons
         self._events_per_call = events_per_call
+        self._events_max = events_max
         self._in_flight = in_flight
         self._events = self._total = 0
 
@@ -134,6 +138,7 @@ class Side:
             database_url=self._database_url,
             board=self.name,
             events_per_call=self._events_per_call,
+            events_max=self._events_max,
         )
         return [Task(submit, (calls, load, process)) for process in range(CLIENT_PROCESSES)]
 
@@ -175,7 +180,7 @@ def _submit(calls: Calls, load: Load, place: str, await_begin: AwaitBegin) -> Su
     with psycopg.connect(calls.database_url, autocommit=True, prepare_threshold=0) as conn:
         await_begin()
         pace = Pace(load.seconds, None)
-        while pace.goes_on():
+        while (calls.events_max is None or count < calls.events_max) and pace.goes_on():
             call = _drawn(events, calls.events_per_call)
             if calls.events_per_call == 1:
                 truerank.submit_score(conn, calls.board, call[0])

@@ -15,6 +15,7 @@ import hypothesis
 import psycopg
 import pytest
 import redis
+import structlog
 from psycopg import sql
 
 from truerank.embedded import Engines, start_engines
@@ -31,6 +32,13 @@ _LEFT_OUT = pytest.StashKey[dict[str, str]]()
 # A machine that does other things as well makes single examples slow, not wrong.
 hypothesis.settings.register_profile("truerank", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("truerank")
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """Forget how a test had the log written: its captured stream is closed after it."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

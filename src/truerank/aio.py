@@ -64,6 +64,7 @@ class Truerank:
     delete_board = awaitable(Operations.delete_board)
     purge_boards = awaitable(Operations.purge_boards)
     create_season = awaitable(Operations.create_season)
+    change_season = awaitable(Operations.change_season)
     boards = awaitable(Operations.boards)
     board = awaitable(Operations.board)
     seasons = awaitable(Operations.seasons)
@@ -74,6 +75,7 @@ class Truerank:
     void_where = awaitable(Operations.void_where)
     amend_event = awaitable(Operations.amend_event)
     explain = awaitable(Operations.explain)
+    standing = awaitable(Operations.standing)
     top = awaitable(Operations.top)
     around = awaitable(Operations.around)
     place = awaitable(Operations.place)
@@ -152,9 +154,12 @@ async def submit_score(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`."""
-    (receipt,) = await submit_scores(conn, board, [event], expected_season=expected_season)
+    (receipt,) = await submit_scores(
+        conn, board, [event], expected_season=expected_season, source=source
+    )
     return or_raise(board, receipt)
 
 
@@ -164,11 +169,12 @@ async def submit_scores(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`."""
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season)
+    parameters = submit_parameters(board, events, expected_season, source)
     # The connection may be set up for rows of another shape, or for cursors of another kind.
     async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
         await cursor.execute(SUBMIT, parameters, binary=True)

@@ -28,7 +28,11 @@ CONTENDED = (
 # The functions raise these for what a caller wrote wrong.
 CALLER_MISTAKES = (
     psycopg.errors.InvalidParameterValue,
-    psycopg.DataError,
+    psycopg.errors.InvalidTextRepresentation,
+    psycopg.errors.InvalidDatetimeFormat,
+    psycopg.errors.DatetimeFieldOverflow,
+    psycopg.errors.IntervalFieldOverflow,
+    psycopg.errors.NumericValueOutOfRange,
 )
 # The last is a primary that became a standby.
 AWAY = (

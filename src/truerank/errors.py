@@ -132,3 +132,15 @@ class NotAllowed(TruerankError):
     """The database role may not do this: connect as the owner of the schema, or grant it."""
 
     code = "not_allowed"
+
+
+class SeasonFinal(CommandError):
+    """The season is settled: nothing moves it any more."""
+
+    code = "season_final"
+
+
+class BoardAttached(CommandError):
+    """A table is attached to the board. Detach it first; nothing was changed."""
+
+    code = "board_attached"

@@ -126,6 +126,22 @@ class StandingNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What PostgreSQL holds for one member in one season, and the event it rests on."""
+
+    board: str
+    season: str
+    member: str
+    score: str  # in the board's unit, exact
+    ties: tuple[int, ...]
+    version: int
+    reached_at: datetime  # since when the member has had this score
+    event_id: str | None  # of the event the score rests on; None where it is forgotten
+    occurred_at: datetime | None
+    metadata: Any  # of that event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """What PostgreSQL holds for one member after one command."""
 

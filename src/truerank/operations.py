@@ -21,12 +21,14 @@ from truerank.model import (
     ScoreEvent,
     Season,
     Source,
+    Standing,
     TieBreak,
     Token,
 )
 from truerank.read import season as seasons
 from truerank.read.answers import Answers
 from truerank.read.explain import ExplainedEvent, explain
+from truerank.read.standing import read_standing
 from truerank.read.status import Status, status
 from truerank.read.waiting import wait_visible
 from truerank.settings import Settings
@@ -101,6 +103,28 @@ class Operations:
         """Add a custom season, `[starts_at, ends_at)`, both aware; True where it is new."""
         return (yield from boards.create_season(board, label, starts_at, ends_at))
 
+    def change_season(
+        self,
+        board: str,
+        label: str,
+        starts_at: datetime,
+        ends_at: datetime,
+        *,
+        actor: str,
+        reason: str,
+    ) -> Steps[bool]:
+        """Give a custom season other bounds, audited; True where they changed.
+
+        Standings follow in the same transaction. Refused once the season is final.
+        """
+        changed = yield from self._retried(
+            lambda: boards.change_season(
+                board, label, starts_at, ends_at, actor=actor, reason=reason
+            )
+        )
+        self._answers.forget(board)
+        return changed
+
     def boards(self) -> Steps[list[Board]]:
         """All boards, in order of their keys."""
         return (yield from boards.list_boards())
@@ -164,6 +188,7 @@ class Operations:
         ties: Sequence[int] = (),
         metadata: Any = None,
         expected_season: str | None = None,
+        source: str | None = None,
     ) -> Steps[Receipt]:
         """Apply one score event in a transaction of its own; safe to repeat.
 
@@ -183,13 +208,22 @@ class Operations:
             ties=tuple(ties),
             metadata=metadata,
         )
-        (receipt,) = yield from self.submit_scores(board, [event], expected_season=expected_season)
+        (receipt,) = yield from self.submit_scores(
+            board, [event], expected_season=expected_season, source=source
+        )
         return or_raise(board, receipt)
 
     def submit_scores(
-        self, board: str, events: Sequence[ScoreEvent], *, expected_season: str | None = None
+        self,
+        board: str,
+        events: Sequence[ScoreEvent],
+        *,
+        expected_season: str | None = None,
+        source: str | None = None,
     ) -> Steps[list[Receipt]]:
         """Apply several events to one board in one transaction; outcomes are values.
+
+        `source` is kept with the events, and `void_where` can name it.
 
         Raises:
             InvalidInput: an event is malformed; nothing was sent.
@@ -197,9 +231,20 @@ class Operations:
         """
         if not events:
             return []
-        parameters = submit_parameters(board, events, expected_season)
+        parameters = submit_parameters(board, events, expected_season, source)
         rows = yield from self._retried(lambda: _query(SUBMIT, parameters))
         return receipts(events, rows)
+
+    def standing(
+        self, board: str, member: str, season: str | None = None
+    ) -> Steps[Standing | None]:
+        """What PostgreSQL holds for a member: score, version, reached-at, metadata; or None.
+
+        Always from PostgreSQL, and for hidden members too: this is not a public view.
+        """
+        found, _ = yield from self._answers.board(board)
+        named = yield from self._answers.season(found, season)
+        return (yield from read_standing(found, named, member))
 
     def void_events(
         self, board: str, event_ids: Sequence[str], *, actor: str, reason: str

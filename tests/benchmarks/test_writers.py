@@ -78,7 +78,7 @@ def test_hot_member_writes_for_one_member_and_for_all(own: Engines) -> None:
 def test_seasons_compares_the_time_of_an_event_in_three_seasons_with_that_in_one(
     own: Engines,
 ) -> None:
-    result = seasons(own, print, short=True, size=TINY)
+    result = seasons(own, print, short=True, size=Size(members=50, seconds=0.5))
 
     with psycopg.connect(own.database_url) as conn:
         counts: dict[str, int] = dict(conn.execute(SEASONS_SQL).fetchall())

@@ -113,8 +113,8 @@ def test_a_chunk_of_a_filling_that_the_source_lost_is_not_kept(single: Pipeline)
     single.submit("b", {"bob": 998})
     # A step reads the log first. Scores that come between that and its chunk are rare: so the
     # chunks alone here, and then the worker is gone.
-    projector._fill()  # noqa: SLF001 - see above
-    projector._fill()  # noqa: SLF001 - see above
+    projector._holding.fill()  # noqa: SLF001 - see above
+    projector._holding.fill()  # noqa: SLF001 - see above
     before = epoch(single)
 
     standby.promote()

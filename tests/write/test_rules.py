@@ -8,7 +8,15 @@ import psycopg
 import pytest
 
 import truerank
-from truerank.errors import BoardExists, BoardUnknown, Contended, EventRefused, InvalidInput
+from truerank.errors import (
+    BoardExists,
+    BoardUnknown,
+    Contended,
+    EventRefused,
+    InvalidInput,
+    SeasonFinal,
+    SeasonUnknown,
+)
 
 Connection = psycopg.Connection[Any]
 BY: dict[str, Any] = {"actor": "ops", "reason": "a check"}
@@ -197,3 +205,106 @@ def test_a_board_is_not_deleted_under_a_writer(
 
     with pytest.raises(BoardUnknown):
         tr.board("b")
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 6, number, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("operator", ["sum", "best", "latest"])
+def test_a_season_with_other_bounds_holds_what_its_events_give(
+    tr: truerank.Truerank, conn: Connection, operator: str
+) -> None:
+    tr.create_board("b", operator=operator, seasons=["all"])
+    tr.create_season("b", "cup", day(5), day(10))
+    for n, (member, value, on) in enumerate(
+        [("ann", 3, 4), ("ann", 5, 6), ("ann", 7, 9), ("bob", 4, 6), ("cat", 9, 11)]
+    ):
+        assert refusal(tr, "b", f"e{n}", member=member, value=value, occurred_at=day(on)) is None
+
+    assert tr.change_season("b", "cup", day(7), day(12), **BY)
+    assert not tr.change_season("b", "cup", day(7), day(12), **BY)
+
+    page = tr.top("b", "cup", source="database")
+    assert [(entry.member, entry.score) for entry in page.entries] == [("cat", "9"), ("ann", "7")]
+    folded = conn.execute(
+        "SELECT count(*) FROM truerank.standing AS s, truerank.board AS b,"
+        " truerank.season_of_ranking(b, s.ranking) AS r,"
+        " truerank.fold_events(b, s.member, r.starts_at, r.ends_at) AS f"
+        " WHERE f.sort_key = s.sort_key AND f.score = s.score"
+    ).fetchone()
+    assert folded == (5,)  # three of all, two of the cup
+    assert tr.season("b", "cup").ends_at == day(12)
+    versions = conn.execute("SELECT count(*), count(DISTINCT version) FROM truerank.outbox")
+    assert len(set(versions.fetchone() or ())) == 1
+    row = conn.execute("SELECT action, subject FROM truerank.audit").fetchall()
+    assert row == [("change_season", "cup")]
+
+
+def test_the_end_of_a_season_is_the_enforced_end_until_it_is_extended(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    # SEA-13
+    tr.create_board("b", seasons=[])
+    end = datetime(2026, 6, 24, 23, 59, tzinfo=UTC)
+    tr.create_season("b", "cup", day(1), end)
+
+    assert refusal(tr, "b", "e1", occurred_at=end - timedelta(hours=1)) is None
+    assert refusal(tr, "b", "e2", occurred_at=end - timedelta(microseconds=1)) is None
+    assert refusal(tr, "b", "e3", occurred_at=end) == "season_none"
+    tr.change_season("b", "cup", day(1), end + timedelta(days=1), **BY)
+    assert refusal(tr, "b", "e3", occurred_at=end) is None
+
+    assert tr.season("b", "cup").ends_at == end + timedelta(days=1)
+    conn.execute("UPDATE truerank.ranking SET state = 'final'")
+    with pytest.raises(SeasonFinal):
+        tr.change_season("b", "cup", day(1), end, **BY)
+    with pytest.raises(SeasonUnknown):
+        tr.change_season("b", "2026-06", day(1), end, **BY)
+    with pytest.raises(InvalidInput):
+        tr.change_season("b", "cup", end, day(1), **BY)
+
+
+def test_a_season_keeps_its_bounds_where_a_total_would_leave_the_range(
+    tr: truerank.Truerank,
+) -> None:
+    tr.create_board("b", seasons=["all"], total_min=0)
+    tr.create_season("b", "cup", day(5), day(10))
+    assert refusal(tr, "b", "e1", value=5, occurred_at=day(6)) is None
+    assert refusal(tr, "b", "e2", value=-5, occurred_at=day(7)) is None
+
+    with pytest.raises(InvalidInput):
+        tr.change_season("b", "cup", day(7), day(10), **BY)
+
+    assert tr.season("b", "cup").starts_at == day(5)
+    assert tr.place("b", "ann", "cup", source="database").places[0].score == "0"
+
+
+def test_the_metadata_of_a_standing_is_that_of_the_score_that_was_kept(
+    tr: truerank.Truerank,
+) -> None:
+    tr.create_board("b", operator="best", seasons=["all"], decimals=1)
+    for n, value in enumerate(["7.5", "9.5", "8.0", "9.5"]):
+        tr.submit_score(
+            "b", event_id=f"e{n}", member="ann", value=value, occurred_at=day(1 + n),
+            metadata={"run": n},
+        )  # fmt: skip
+
+    standing = tr.standing("b", "ann")
+
+    assert standing is not None
+    assert (standing.score, standing.event_id, standing.metadata) == ("9.5", "e1", {"run": 1})
+    assert standing.reached_at == standing.occurred_at == day(2)
+    assert tr.standing("b", "bob") is None
+
+
+def test_a_source_is_kept_and_can_be_voided_as_a_whole(tr: truerank.Truerank) -> None:
+    tr.create_board("b", seasons=["all"])
+    tr.submit_score("b", event_id="e1", member="ann", value=1, source="import:june")
+    tr.submit_score("b", event_id="e2", member="ann", value=2)
+    again = tr.submit_score("b", event_id="e1", member="ann", value=1, source="another")
+
+    assert again.outcome is truerank.Outcome.DUPLICATE  # where it came from is not its content
+    assert tr.void_where("b", source="import:june", **BY) == 1
+
+    assert tr.place("b", "ann", source="database").places[0].score == "2"

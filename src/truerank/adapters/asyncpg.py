@@ -31,6 +31,7 @@ async def submit_score(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`.
 
@@ -43,7 +44,9 @@ async def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = await submit_scores(conn, board, [event], expected_season=expected_season)
+    (receipt,) = await submit_scores(
+        conn, board, [event], expected_season=expected_season, source=source
+    )
     return or_raise(board, receipt)
 
 
@@ -53,6 +56,7 @@ async def submit_scores(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`.
 
@@ -64,5 +68,5 @@ async def submit_scores(
     """
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season)
+    parameters = submit_parameters(board, events, expected_season, source)
     return receipts(events, await conn.fetch(_SUBMIT, *parameters))

@@ -17,6 +17,7 @@ def submit_score(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> Receipt:
     """Apply one score event in the transaction of a database; see `truerank.submit_score`.
@@ -25,6 +26,7 @@ def submit_score(
         board: the board's key.
         event: `value` is in the board's unit; `occurred_at` is aware.
         expected_season: refuse the event unless it falls into the season of this label.
+        source: where it came from, kept with the event; a correction can name it.
         using: the database's alias in `DATABASES`.
 
     Raises:
@@ -37,7 +39,9 @@ def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = submit_scores(board, [event], expected_season=expected_season, using=using)
+    (receipt,) = submit_scores(
+        board, [event], expected_season=expected_season, source=source, using=using
+    )
     return or_raise(board, receipt)
 
 
@@ -46,6 +50,7 @@ def submit_scores(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> list[Receipt]:
     """Apply several events in the transaction of a database; see `truerank.submit_scores`.
@@ -64,7 +69,7 @@ def submit_scores(
         )
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season)
+    parameters = submit_parameters(board, events, expected_season, source)
     with connection.cursor() as cursor:
         cursor.execute(SUBMIT, parameters)
         return receipts(events, cursor.fetchall())

@@ -26,6 +26,7 @@ def submit_score(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`.
 
@@ -38,7 +39,7 @@ def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season)
+    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season, source=source)
     return or_raise(board, receipt)
 
 
@@ -48,6 +49,7 @@ def submit_scores(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`.
 
@@ -59,7 +61,7 @@ def submit_scores(
     """
     if not events:
         return []
-    result = conn.execute(_SUBMIT, _parameters(board, events, expected_season))
+    result = conn.execute(_SUBMIT, _parameters(board, events, expected_season, source))
     return receipts(events, result)
 
 
@@ -69,9 +71,12 @@ async def submit_score_async(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> Receipt:
     """`submit_score` for asyncio."""
-    (receipt,) = await submit_scores_async(conn, board, [event], expected_season=expected_season)
+    (receipt,) = await submit_scores_async(
+        conn, board, [event], expected_season=expected_season, source=source
+    )
     return or_raise(board, receipt)
 
 
@@ -81,15 +86,16 @@ async def submit_scores_async(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> list[Receipt]:
     """`submit_scores` for asyncio."""
     if not events:
         return []
-    result = await conn.execute(_SUBMIT, _parameters(board, events, expected_season))
+    result = await conn.execute(_SUBMIT, _parameters(board, events, expected_season, source))
     return receipts(events, result)
 
 
 def _parameters(
-    board: str, events: Sequence[ScoreEvent], expected_season: str | None
+    board: str, events: Sequence[ScoreEvent], expected_season: str | None, source: str | None
 ) -> dict[str, Any]:
-    return dict(zip(_NAMES, submit_parameters(board, events, expected_season), strict=True))
+    return dict(zip(_NAMES, submit_parameters(board, events, expected_season, source), strict=True))

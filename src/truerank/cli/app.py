@@ -193,6 +193,11 @@ _SEASON_COMMANDS = (
         boards.create_season,
         ("truerank season create project-a summer 2026-06-01T00:00:00Z 2026-09-01T00:00:00Z",),
     ),
+    (
+        "change",
+        governing.change_season,
+        ("truerank season change laps cup 2026-06-01T00:00:00Z 2026-09-15T00:00:00Z --reason x",),
+    ),
 )
 _ATTACHMENT_COMMANDS = (
     (
@@ -268,7 +273,7 @@ def _app() -> App:
     _register(app, _COMMANDS)
     board = App(name="board", help="Make, show, change and delete boards.", help_epilogue="")
     _register(board, _BOARD_COMMANDS)
-    season = App(name="season", help="Show and add seasons.", help_epilogue="")
+    season = App(name="season", help="Show, add and change seasons.", help_epilogue="")
     _register(season, _SEASON_COMMANDS)
     attachment = App(
         name="attachment", help="Look after tables whose rows are events.", help_epilogue=""

@@ -9,6 +9,8 @@ from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.options import Given, Json
 from truerank.cli.output import note, say, shown, write_json
 from truerank.errors import InvalidInput
+from truerank.instants import read_instant
+from truerank.read.shapes import season_json
 
 
 def update(
@@ -63,6 +65,36 @@ def rename(
         write_json({"board": key, "renamed": renamed})
     else:
         say(f"board {shown(board)} is now {shown(key)}")
+
+
+def change_season(
+    board: str,
+    season: str,
+    starts_at: str,
+    ends_at: str,
+    /,
+    *,
+    reason: Reason,
+    actor: Actor = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Give a season of your own other bounds; its standings follow, all at once.
+
+    Args:
+        board: The board's key.
+        season: Its label.
+        starts_at: Such as 2026-06-01T00:00:00+02:00.
+        ends_at: Likewise.
+    """
+    bounds = read_instant(starts_at, "starts_at"), read_instant(ends_at, "ends_at")
+    with given.client() as client:
+        changed = client.change_season(board, season, *bounds, actor=login(actor), reason=reason)
+        found = client.season(board, season)
+    if json:
+        write_json({"changed": changed, "board": board, "season": season_json(found)})
+    else:
+        say(f"season {shown(season)} {'changed' if changed else 'has these bounds already'}")
 
 
 def delete(

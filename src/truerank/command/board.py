@@ -8,7 +8,15 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from truerank.command.submit import check_text
-from truerank.errors import BoardExists, BoardUnknown, Contended, InvalidInput
+from truerank.errors import (
+    BoardAttached,
+    BoardExists,
+    BoardUnknown,
+    Contended,
+    InvalidInput,
+    SeasonFinal,
+    SeasonUnknown,
+)
 from truerank.model import Board, BoardSpec, Operator, Order, TieBreak
 from truerank.steps import Pause, Query, Steps
 
@@ -24,6 +32,7 @@ _CREATE = """
     SELECT truerank.create_board(%s, %s, %s, %s::text[], %s, %s, %s::text[], %s::boolean[],
                                  %s::bigint[], %s::bigint[], %s, %s, %s, %s)"""
 _CREATE_SEASON = "SELECT truerank.create_season(%s, %s, %s, %s)"
+_CHANGE_SEASON = "SELECT truerank.change_season(%s, %s, %s, %s, %s, %s)"
 _UPDATE = "SELECT truerank.update_board(%s, %s::jsonb, %s, %s)"
 _RENAME = "SELECT truerank.rename_board(%s, %s, %s, %s)"
 _DELETE = "SELECT truerank.delete_board(%s, %s, %s)"
@@ -82,8 +91,7 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
     check_text(label, "season")
     if not 1 <= len(label) <= _LABEL_CHARS_MAX:
         raise InvalidInput("a season's label has 1 to 100 characters", field="season")
-    if starts_at.utcoffset() is None or ends_at.utcoffset() is None or starts_at >= ends_at:
-        raise InvalidInput("a season starts before it ends, both with an offset", field="starts_at")
+    _check_bounds(starts_at, ends_at)
     ((made,),) = yield Query(_CREATE_SEASON, (board, label, starts_at, ends_at))
     if made == "board_unknown":
         raise BoardUnknown(f"there is no board {board!r}", field="board")
@@ -94,6 +102,35 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
     if made == "different":
         raise InvalidInput(f"season {label!r} exists with other bounds", field="season")
     return bool(made == "created")
+
+
+def change_season(
+    board: str, label: str, starts_at: datetime, ends_at: datetime, *, actor: str, reason: str
+) -> Steps[bool]:
+    """Give a custom season other bounds, audited; True where they changed.
+
+    Raises:
+        InvalidInput: naive bounds or in the wrong order, or a total would leave its range.
+        SeasonUnknown: the board has no custom season of this label.
+        SeasonFinal: its standings are settled.
+        BoardUnknown: no board has this key.
+        Contended: a writer of the board keeps its transaction open.
+
+    Source: `schema/functions/change_season.sql`.
+    """
+    check_text(label, "season")
+    _check_bounds(starts_at, ends_at)
+    ((answer,),) = yield Query(_CHANGE_SEASON, (board, label, starts_at, ends_at, actor, reason))
+    if answer == "season_unknown":
+        raise SeasonUnknown(f"board {board!r} has no custom season {label!r}", field="season")
+    if answer == "season_final":
+        raise SeasonFinal(f"season {label!r} is final", field="season")
+    return _done(answer, board, "changed")
+
+
+def _check_bounds(starts_at: datetime, ends_at: datetime) -> None:
+    if starts_at.utcoffset() is None or ends_at.utcoffset() is None or starts_at >= ends_at:
+        raise InvalidInput("a season starts before it ends, both with an offset", field="starts_at")
 
 
 def update_board(
@@ -149,6 +186,7 @@ def delete_board(key: str, *, actor: str, reason: str) -> Steps[None]:
 
     Raises:
         BoardUnknown: no board has this key.
+        BoardAttached: a table feeds it: its rows would have nowhere to go.
         Contended: commands were under way for seconds. Nothing was changed.
 
     Source: `schema/functions/delete_board.sql`.
@@ -156,6 +194,8 @@ def delete_board(key: str, *, actor: str, reason: str) -> Steps[None]:
     check_text(key, "board")
     for _ in range(_BUSY_TRIES_MAX):
         ((answer,),) = yield Query(_DELETE, (key, actor, reason))
+        if answer == "attached":
+            raise BoardAttached(f"tables are attached to board {key!r}: detach them first")
         if answer != "busy":
             _done(answer, key, "deleted")
             return

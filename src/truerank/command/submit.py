@@ -29,7 +29,7 @@ SUBMIT = """
     SELECT ord, outcome, code, season, score::text, version, token::text,
            (SELECT truerank.incarnation())
     FROM truerank.submit_scores(%s, %s::text[], %s::text[], %s::numeric[], %s::timestamptz[],
-                                %s::bigint[], %s::text[]::jsonb[], %s)"""
+                                %s::bigint[], %s::text[]::jsonb[], %s, %s)"""
 
 
 def submit_score(
@@ -38,6 +38,7 @@ def submit_score(
     event: ScoreEvent,
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> Receipt:
     """Apply one score event to every season it belongs to.
 
@@ -49,6 +50,7 @@ def submit_score(
         board: the board's key.
         event: `value` is in the board's unit; `occurred_at` is aware.
         expected_season: refuse the event unless it falls into the season of this label.
+        source: where it came from, kept with the event; a correction can name it.
 
     Returns:
         The absolute score and version per season, read under the row lock, and the token with
@@ -63,7 +65,7 @@ def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season)
+    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season, source=source)
     return or_raise(board, receipt)
 
 
@@ -73,6 +75,7 @@ def submit_scores(
     events: Sequence[ScoreEvent],
     *,
     expected_season: str | None = None,
+    source: str | None = None,
 ) -> list[Receipt]:
     """Apply several events to one board in one call; outcomes are values, in the given order.
 
@@ -81,6 +84,7 @@ def submit_scores(
         board: the board's key.
         events: of one board; order counts where several are of one member.
         expected_season: refuse events that don't fall into the season of this label.
+        source: where they came from, kept with the events; a correction can name it.
 
     Returns:
         One receipt per event. A conflict or refusal of one leaves the others applied.
@@ -92,14 +96,17 @@ def submit_scores(
     """
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season)
+    parameters = submit_parameters(board, events, expected_season, source)
     # The connection may be set up for rows of another shape, or for cursors of another kind.
     with psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
         return receipts(events, cursor.execute(SUBMIT, parameters, binary=True).fetchall())
 
 
 def submit_parameters(
-    board: str, events: Sequence[ScoreEvent], expected_season: str | None
+    board: str,
+    events: Sequence[ScoreEvent],
+    expected_season: str | None,
+    source: str | None = None,
 ) -> tuple[Any, ...]:
     """The parameters of `SUBMIT`, for any driver: text, integers, decimals, times, lists of them.
 
@@ -108,8 +115,9 @@ def submit_parameters(
             a value that isn't a number, tie-breaks of unequal number, metadata that isn't JSON.
     """
     check_text(board, "board")
-    if expected_season is not None:
-        check_text(expected_season, "expected_season")
+    for name, text in (("expected_season", expected_season), ("source", source)):
+        if text is not None:
+            check_text(text, name)
     for event in events:
         _check_event(event)
     ties = [tie for event in events for tie in event.ties]
@@ -127,6 +135,7 @@ def submit_parameters(
         ties or None,
         metadata if any(metadata) else None,
         expected_season,
+        source,
     )
 
 

@@ -6,7 +6,7 @@ was lost changes nothing here: the copy's meta is read again, and tells where to
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import psycopg
@@ -17,11 +17,11 @@ from truerank.outbox import ticks
 from truerank.outbox.leases import Worker
 from truerank.outbox.retention import Turn, turn_ring
 from truerank.outbox.ticks import Batch, Connection, Part, Tick
-from truerank.projection.copies import Copies, named_tick
-from truerank.projection.filling import scan_chunk
-from truerank.projection.held import Held, Stamp, apply_calls, fill_call
+from truerank.projection.copies import named_tick
+from truerank.projection.held import Held, Stamp, apply_calls
+from truerank.projection.holding import Holding
 from truerank.projection.link import Link
-from truerank.projection.scripts import ApplyReply, FillReply
+from truerank.projection.scripts import ApplyReply
 from truerank.schema import migrate
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
@@ -53,12 +53,9 @@ class Projector:
         self._conn = conn
         self._link = link
         self._settings = settings
-        self._copies = Copies(link, settings.prefix)
+        self._holding = Holding(conn, link, settings.prefix, rows_max=settings.scan_rows_max)
         self._worker = worker or Worker.new(settings.lease_ms)
-        self._epoch = ""
         self._groups: set[int] = set()
-        self._held: list[Held] = []
-        self._unread: set[int] = set()  # groups whose copies must be read from Redis first
         self._known_rankings: set[int] = set()
         self._renew_at = 0.0
         self._heartbeat_at = 0.0
@@ -73,23 +70,24 @@ class Projector:
             psycopg.OperationalError: the connection to PostgreSQL is lost.
         """
         self._renew()
-        self._adopt()
-        if not self._held:
+        self._holding.adopt()
+        if not self._holding.held:
             return False
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
         clock = self._read_clock()
-        since = {held.since for held in self._held}
+        since = {held.since for held in self._holding.held}
         tick = ticks.take_tick(
             self._conn,
             since=min(since, default=None) if len(since) == 1 else None,
-            anyway=heartbeat or self.filling or len(since) > 1,
+            anyway=heartbeat or self._holding.filling or len(since) > 1,
         )
         if tick is None:
             return False
         changed = self._project(tick, *clock, heartbeat=heartbeat)
-        self._fill()
-        self._switch()
+        filled = self._holding.fill()
+        self._note_rankings(part.ranking for part in filled)
+        self._holding.switch()
         if heartbeat:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
             self._note_cursors()
@@ -99,12 +97,14 @@ class Projector:
     @property
     def whole(self) -> bool:
         """Whether every group this worker leases has a live copy."""
-        return not self._unread and self._groups <= {h.copy.group for h in self._held if h.live}
+        return not self._holding.unread and self._groups <= {
+            h.copy.group for h in self._holding.held if h.live
+        }
 
     @property
-    def filling(self) -> bool:
-        """Whether a copy is on its way to become live, so that another step is due at once."""
-        return any(not held.live for held in self._held)
+    def pressing(self) -> bool:
+        """Whether a copy is being filled undisturbed, so that another step is due at once."""
+        return self._holding.filling and not self._holding.unread
 
     def release(self) -> None:
         """Let all leases go."""
@@ -116,62 +116,9 @@ class Projector:
             return
         groups = self._worker.renew(self._conn)
         self._renew_at = now + self._settings.lease_ms / 3000
-        self._held = [held for held in self._held if held.copy.group in groups]
-        self._unread = (self._unread | (groups - self._groups)) & groups
+        self._holding.held = [held for held in self._holding.held if held.copy.group in groups]
+        self._holding.unread = (self._holding.unread | (groups - self._groups)) & groups
         self._groups = groups
-
-    def _adopt(self) -> None:
-        if not self._unread:
-            return
-        row = self._conn.execute("SELECT truerank.current_epoch()").fetchone()
-        assert row is not None, "the function returns one row"
-        self._epoch = row[0].hex
-        groups = sorted(self._unread)
-        self._held = [held for held in self._held if held.copy.group not in self._unread]
-        pointed = self._copies.pointed(groups)
-        live = self._copies.read(list(pointed.items()))
-        listed = [
-            (group, name, state)
-            for group, name, state in self._copies.listed(self._conn, groups)
-            if pointed.get(group) != name or all(copy.generation != name for copy in live)
-        ]
-        # One that was live becomes so again where only the pointer to it was lost.
-        lost = set(groups) - {copy.group for copy in live}
-        others = self._copies.read(
-            [
-                (group, name)
-                for group, name, state in listed
-                if state == "warming" or (state == "live" and group in lost)
-            ]
-        )
-        # Versions of another epoch mean nothing: better no answer than an invented one.
-        strange = [copy for copy in live if copy.epoch != self._epoch]
-        self._copies.hide([copy.group for copy in strange])
-        kept = [copy for copy in others if copy.epoch == self._epoch]
-        names = {copy.generation for copy in kept}
-        self._copies.retire(
-            self._conn,
-            [(copy.group, copy.generation) for copy in strange]
-            + [(group, name) for group, name, _ in listed if name not in names],
-        )
-        # A worker may have ended between its switch and the note of it.
-        self._copies.note_live(self._conn, [copy for copy in live if copy not in strange])
-        self._held += [Held.of(copy, live=True) for copy in live if copy not in strange]
-        self._held += [Held.of(copy, live=False) for copy in kept]
-        self._begin(sorted(set(groups) - {held.copy.group for held in self._held}))
-        self._unread.clear()
-
-    def _begin(self, groups: Sequence[int]) -> None:
-        """Start to fill a new copy of each group."""
-        if groups:
-            tick = self._tick()
-            copies = self._copies.begin(self._conn, groups, self._epoch, tick)
-            self._held += [Held.of(copy, live=False) for copy in copies]
-
-    def _tick(self) -> Tick:
-        tick = ticks.take_tick(self._conn, since=None, anyway=True)
-        assert tick is not None, "a tick asked for anyway is always taken"
-        return tick
 
     def _read_clock(self) -> tuple[int | None, str | None]:
         # The bound on staleness is a difference of this clock; where it jumps there is none.
@@ -188,8 +135,8 @@ class Projector:
         self, tick: Tick, time_us: int | None, run_id: str | None, *, heartbeat: bool
     ) -> bool:
         changed = False
-        for since in {held.since for held in self._held}:
-            together = [held for held in self._held if held.since == since]
+        for since in {held.since for held in self._holding.held}:
+            together = [held for held in self._holding.held if held.since == since]
             batch = ticks.read_batch(
                 self._conn,
                 since=since,
@@ -201,7 +148,7 @@ class Projector:
                 rows_max=self._settings.batch_rows_max,
             )
             if not batch.proven or any(held.base < batch.floor_tick for held in together):
-                self._examine(together, batch)
+                self._holding.examine(together, batch, self._groups)
                 continue
             stamp = Stamp(tick=tick, reached=batch.reached, time_us=time_us, run_id=run_id)
             self._apply(together, batch, stamp, everything=heartbeat)
@@ -216,7 +163,7 @@ class Projector:
             if parts or everything or held.pending or not held.live:
                 calls = apply_calls(
                     held,
-                    self._copies.group(held.copy.group),
+                    self._holding.copies.group(held.copy.group),
                     parts,
                     stamp,
                     rows_max=self._settings.call_rows_max,
@@ -239,14 +186,14 @@ class Projector:
         if not isinstance(reply, list) or reply[0] != ApplyReply.APPLIED:
             # Refused or failed: only what Redis says now tells where to go on.
             _log().info("call_refused", group=group, reply=str(reply)[:200])
-            self._unread.add(group)
+            self._holding.unread.add(group)
             return
         _, _, damaged, live = reply
         if damaged:
-            self._refill(held, damaged)
+            self._holding.refill(held, damaged)
         if bool(live) != held.live:
-            self._unread.add(group)  # the pointer was lost, or moved by somebody else
-        if stamp is not None and group not in self._unread:
+            self._holding.unread.add(group)  # the pointer was lost, or moved by somebody else
+        if stamp is not None and group not in self._holding.unread:
             held.cursor, held.pending = str(call.args[10]), ""
             held.since, held.since_tick = stamp.reached, named_tick(held.cursor)
             held.base = stamp.base(held)
@@ -259,87 +206,6 @@ class Projector:
                 covered=str(call.args[5]),
             )
 
-    def _refill(self, held: Held, rankings: Sequence[bytes]) -> None:
-        """Fill a new copy in place of one whose rankings are damaged."""
-        group = held.copy.group
-        _log().warning("ranking_damaged", group=group, rankings=rankings, live=held.live)
-        if not held.live:
-            self._held = [other for other in self._held if other is not held]
-            self._copies.retire(self._conn, [(group, held.copy.generation)])
-        if all(other.live for other in self._held if other.copy.group == group):
-            self._begin([group])
-
-    def _examine(self, together: list[Held], batch: Batch) -> None:
-        """Decide why ticks are missing: pruned means a new copy, regressed a new epoch."""
-        pruned = all(held.base < batch.floor_tick for held in together)
-        if not pruned:
-            row = self._conn.execute("SELECT truerank.new_epoch(%s)", (self._epoch,)).fetchone()
-            assert row is not None, "the function returns one row"
-            _log().error("source_regressed", epoch=self._epoch, new_epoch=row[0].hex)
-            self._epoch = row[0].hex
-            self._unread |= self._groups
-            return
-        _log().warning("cursor_pruned", groups=sorted({held.copy.group for held in together}))
-        self._held = [held for held in self._held if held not in together]
-        self._copies.retire(
-            self._conn,
-            [(h.copy.group, h.copy.generation) for h in together if not h.live],
-        )
-        groups = {held.copy.group for held in together}
-        self._begin(sorted(groups - {held.copy.group for held in self._held}))
-
-    def _fill(self) -> None:
-        warming = [held for held in self._held if held.copy.scan != "done"]
-        if not warming:
-            return
-        chunks = [
-            scan_chunk(self._conn, held.copy, self._settings.scan_rows_max) for held in warming
-        ]
-        tick = self._tick()  # after the chunks were read: it covers every row in them
-        calls = [
-            fill_call(held, self._copies.group(held.copy.group), parts, position, tick)
-            for held, (parts, position) in zip(warming, chunks, strict=True)
-        ]
-        replies, _ = self._link.calls(calls)
-        for held, (parts, position), reply in zip(warming, chunks, replies, strict=True):
-            if not isinstance(reply, list) or reply[0] != FillReply.APPLIED:
-                self._unread.add(held.copy.group)
-                continue
-            if reply[2]:
-                self._refill(held, reply[2])
-                continue
-            self._note_rankings(part.ranking for part in parts)
-            held.copy = replace(
-                held.copy,
-                scan=position,
-                covered=f"{tick.id}:{tick.nonce}",
-                high=tick.snapshot if position == "done" else "",
-            )
-
-    def _switch(self) -> None:
-        warm = [
-            held
-            for held in self._held
-            if not held.live and held.copy.warm and held.copy.group not in self._unread
-        ]
-        if not warm:
-            return
-        live = {held.copy.group: held for held in self._held if held.live}
-        pairs = [
-            (held.copy, live[held.copy.group].copy if held.copy.group in live else None)
-            for held in warm
-        ]
-        switched = self._copies.switch(self._conn, pairs)
-        for held in warm:
-            group = held.copy.group
-            if group not in switched:
-                self._unread.add(group)
-                continue
-            held.live = True
-            if group in live:
-                self._held.remove(live[group])
-                _log().info("switched", group=group, generation=held.copy.generation)
-
     def _note_rankings(self, rankings: Iterable[int]) -> None:
         new = set(rankings) - self._known_rankings
         if not new:
@@ -350,7 +216,7 @@ class Projector:
         self._known_rankings |= new
 
     def _note_cursors(self) -> None:
-        copies = [held.copy for held in self._held]
+        copies = [held.copy for held in self._holding.held]
         self._conn.execute(
             "SELECT truerank.note_cursors(%s::uuid[], %s::bigint[], %s::pg_snapshot[])",
             (
@@ -448,7 +314,7 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
 
 
 def _wait_ms(settings: Settings, projector: Projector, *, busy: bool) -> int:
-    if projector.filling:
+    if projector.pressing:
         return 0
     return settings.tick_busy_ms if busy else settings.tick_idle_ms
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from truerank.errors import (
+    BoardAttached,
     BoardExists,
     BoardUnknown,
     Busy,
@@ -15,6 +16,7 @@ from truerank.errors import (
     NotVisibleYet,
     ProjectionUnavailable,
     SchemaMismatch,
+    SeasonFinal,
     SeasonUnknown,
     TruerankError,
 )
@@ -28,6 +30,8 @@ _STATUS: Mapping[type[TruerankError], int] = {
     NotAllowed: 403,
     EventConflict: 409,
     BoardExists: 409,
+    BoardAttached: 409,
+    SeasonFinal: 409,
     Busy: 503,
     Contended: 503,
     DatabaseUnavailable: 503,

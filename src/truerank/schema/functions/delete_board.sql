@@ -2,7 +2,7 @@
 --
 -- Commands that hold the board's lock are waited for by trying, never by queueing. Afterwards
 -- purge_board removes standings and events in slices.
--- Returns: deleted, board_unknown, or busy (a command is under way: try again).
+-- Returns: deleted, board_unknown, attached (a table feeds it: detach it first), or busy (a command is under way: try again).
 CREATE OR REPLACE FUNCTION truerank.delete_board(p_board text, p_actor text, p_reason text)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -13,6 +13,9 @@ BEGIN
     WHERE b.key = p_board AND b.deleted_at IS NULL;
     IF v_id IS NULL THEN
         RETURN 'board_unknown';
+    ELSIF EXISTS (SELECT FROM truerank.attachment AS a WHERE a.board_id = v_id
+                   AND a.detached_at IS NULL) THEN
+        RETURN 'attached';
     ELSIF NOT pg_try_advisory_xact_lock(truerank.lock_class(), v_id & 255) THEN
         RETURN 'busy';
     END IF;

@@ -12,7 +12,7 @@ BEGIN
         WHERE p.pronamespace = 'truerank'::regnamespace AND p.proname IN (
             'submit_score', 'submit_scores', 'create_board', 'create_season', 'boards',
             'find_season', 'seasons', 'read_page', 'incarnation', 'lock_class',
-            'explain_standing')
+            'explain_standing', 'read_standing')
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', v_function, p_role);
     END LOOP;

@@ -42,7 +42,7 @@ BEGIN
         JOIN unnest(p_rankings, p_members) AS g (ranking, member)
           ON s.ranking = g.ranking AND s.member = g.member
         WHERE s.score NOT BETWEEN p_board.total_min AND p_board.total_max) THEN
-        RAISE numeric_value_out_of_range;
+        RAISE numeric_value_out_of_range USING MESSAGE = 'a total would leave the board''s range';
     END IF;
 END
 $$;
