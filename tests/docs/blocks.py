@@ -75,7 +75,7 @@ class Runner:
     environ: Mapping[str, str]
     url: str | None = None
     output: str = ""
-    reply: tuple[int, Any] | None = None
+    request: tuple[str, str, bool] | None = None  # the last one; whether it may be sent again
     beside: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def run(self, block: Block) -> None:
@@ -132,12 +132,17 @@ class Runner:
     def _http(self, block: Block) -> None:
         head, _, body = block.text.partition("\n\n")
         if not head.startswith("HTTP/"):
-            self.reply = self._fetch(head, body)
+            self.request = head, body, block.note == "retry"
             return
-        assert self.reply is not None, "a request stands before its answer"
-        status, answer = self.reply
-        assert status == int(head.split()[1]), f"{status}: {answer}"
-        _expect(json.dumps(answer), body)
+        assert self.request is not None, "a request stands before its answer"
+        *sent, again = self.request
+
+        def attempt() -> None:
+            status, answer = self._fetch(*sent)
+            assert status == int(head.split()[1]), f"{status}: {answer}"
+            _expect(json.dumps(answer), body)
+
+        _tried(attempt, again=again)
 
     def _fetch(self, head: str, body: str) -> tuple[int, Any]:
         (method, path), *lines = [line.split(" ", 1) for line in head.splitlines()]
