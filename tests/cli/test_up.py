@@ -48,7 +48,10 @@ def engine_pids(told: dict[str, Any]) -> list[int]:
         psycopg.connect(told["database_url"]) as conn,
         redis.Redis.from_url(told["redis_url"]) as client,
     ):
-        row = conn.execute("SELECT pg_backend_pid()").fetchone()
+        # Not the backend of this connection: that ends with it.
+        row = conn.execute(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+        ).fetchone()
         assert row is not None
         postmaster = Path(told["data"], "postgres", "postmaster.pid").read_text().split()[0]
         return [row[0], int(postmaster), client.info("server")["process_id"]]

@@ -14,6 +14,10 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_tie_n integer := cardinality(p_board.tie_names);
     v_row_bytes integer := 8 * (1 + v_tie_n);
+    -- Where every event falls into every season, as most do, what is folded for one is true of all.
+    v_alike boolean := NOT EXISTS (
+        SELECT FROM (SELECT min(a) AS first, max(a) AS last FROM unnest(p_at) AS a) AS e
+        JOIN unnest(p_seasons) AS r ON e.first < r.starts_at OR e.last >= r.ends_at);
 BEGIN
     RETURN QUERY
     WITH folded AS (
@@ -33,23 +37,28 @@ BEGIN
             FROM unnest(p_members, p_values, p_at, p_positions)
                 WITH ORDINALITY AS u (member, value, at, position, ord)
         ) AS e
-        JOIN unnest(p_seasons) AS r ON e.at >= r.starts_at AND e.at < r.ends_at
+        JOIN unnest(CASE WHEN v_alike THEN p_seasons[:1] ELSE p_seasons END) AS r
+          ON e.at >= r.starts_at AND e.at < r.ends_at
         GROUP BY r.ranking, e.member
     ), resting AS (
         SELECT f.*, f.last_move IS NOT NULL AS moved,
                p_at[(coalesce(f.last_move, f.first_event))[3]] AS event_at,
                (coalesce(f.last_move, f.first_event))[2] AS event_position
         FROM folded AS f
+    ), keyed AS MATERIALIZED (  -- so that no season computes the key again
+        SELECT f.*, truerank.sort_key(f.score, p_board.descending,
+                   CASE WHEN v_tie_n = 0 THEN ''::bytea
+                        ELSE truerank.tie_bytes(f.ties, p_board.tie_descending) END,
+                   f.event_at, f.event_position) AS sort_key
+        FROM resting AS f
     )
     INSERT INTO truerank.standing AS s
         (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-    SELECT f.ranking, f.member, f.score, f.ties, 0, f.event_at, f.event_position, f.moved,
-           truerank.sort_key(f.score, p_board.descending,
-               CASE WHEN v_tie_n = 0 THEN ''::bytea
-                    ELSE truerank.tie_bytes(f.ties, p_board.tie_descending) END,
-               f.event_at, f.event_position)
-    FROM resting AS f
-    ORDER BY f.ranking, f.member
+    SELECT r.ranking, f.member, f.score, f.ties, 0, f.event_at, f.event_position, f.moved,
+           f.sort_key
+    FROM keyed AS f
+    JOIN unnest(p_seasons) AS r ON v_alike OR r.ranking = f.ranking
+    ORDER BY r.ranking, f.member
     ON CONFLICT (ranking, member) DO UPDATE SET
         score = s.score + excluded.score,
         ties = CASE WHEN v_tie_n > 0 THEN truerank.add_ties(s.ties, excluded.ties) END,
