@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks)
 
-.PHONY: help setup run test check format docs bench soak lock clean
+.PHONY: help setup run test test-engines check format docs bench soak lock clean
 
 help: ## show the targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
 
 setup: .venv/.ok ## make .venv with everything pinned in requirements.lock
 
@@ -27,6 +27,13 @@ run: setup ## the demo, in the foreground: engines, worker, page
 
 test: setup ## every test except the soak tests
 	$(BIN)/pytest -m "not soak" $(ARGS)
+
+# What packages of the system bring is older than the wheels: the suites of both stores run on it.
+test-engines: setup ## the suites of SQL, Lua and projection on the system's PostgreSQL and Redis
+	TRUERANK_PG_BINDIR="$$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)" \
+	TRUERANK_VALKEY_SERVER="$$(command -v redis-server)" \
+	  $(BIN)/pytest -m "not soak" $(ARGS) \
+	  tests/sql tests/write tests/lua tests/projection tests/conformance
 
 soak: setup ## the tests that take minutes
 	$(BIN)/pytest -m soak $(ARGS)

@@ -150,6 +150,7 @@ def test_what_is_delivered_at_a_tick_is_what_was_committed_since_the_last(
 def test_a_transaction_that_commits_late_is_delivered_in_the_batch_that_sees_it(
     single: Pipeline, writers: list[Writer]
 ) -> None:
+    # PRJ-2
     early, late, _ = writers
     reader = Reader.begin(single.conn)
 
