@@ -6,7 +6,7 @@ CODE := $(wildcard src tests benchmarks)
 .PHONY: help setup run test test-engines check format docs bench soak lock clean
 
 help: ## show the targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 15
 
 setup: .venv/.ok ## make .venv with everything pinned in requirements.lock
 
