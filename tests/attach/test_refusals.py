@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.attach.conftest import Bench
-from truerank.errors import InvalidInput
+from truerank.errors import BoardAttached, InvalidInput
 
 AT = datetime(2024, 6, 15, 12, tzinfo=UTC)
 MIXED = (
@@ -182,13 +182,18 @@ def test_a_total_out_of_range_parks_the_row_that_passes_it(bench: Bench) -> None
     assert [(p.event_id, p.code) for p in bench.parked()] == [("e2", "total_out_of_range")]
 
 
-def test_a_deleted_board_parks_what_still_comes(bench: Bench) -> None:
-    bench.attach()
-    bench.tr.delete_board("b", actor="test", reason="over")
+def test_a_board_is_not_deleted_while_a_table_feeds_it(bench: Bench) -> None:
+    attachment = bench.attach()
 
+    with pytest.raises(BoardAttached):
+        bench.tr.delete_board("b", actor="test", reason="over")
     bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e1', 'A', 5)")
 
-    assert [(p.event_id, p.code) for p in bench.parked()] == [("e1", "board_unknown")]
+    assert bench.scores("b") == {"A": "5"}
+    bench.detach(attachment.id)
+    bench.tr.delete_board("b", actor="test", reason="over")
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e2', 'A', 5)")
+    assert bench.parked() == []
 
 
 def test_a_renamed_board_is_fed_on(bench: Bench) -> None:
