@@ -12,7 +12,7 @@ import psycopg_pool
 from psycopg.rows import tuple_row
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
-from truerank.connections import connection_kwargs, connection_wait_s, translate, urls
+from truerank.connections import aborrowed, connection_kwargs, connection_wait_s, translate, urls
 from truerank.model import Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink
@@ -132,7 +132,7 @@ class Truerank:
 
     async def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
         try:
-            async with self._pool.connection() as conn:
+            async with aborrowed(self._pool) as conn:
                 try:
                     return await (await conn.execute(sql, params, binary=True)).fetchall()
                 except psycopg.errors.ReadOnlySqlTransaction:

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self
 import psycopg
 import psycopg_pool
 
-from truerank.connections import connection_kwargs, connection_wait_s, translate, urls
+from truerank.connections import borrowed, connection_kwargs, connection_wait_s, translate, urls
 from truerank.operations import Operations
 from truerank.projection.link import Link
 from truerank.settings import Settings, load
@@ -123,7 +123,7 @@ class Truerank:
 
     def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
         try:
-            with self._pool.connection() as conn:
+            with borrowed(self._pool) as conn:
                 try:
                     return conn.execute(sql, params, binary=True).fetchall()
                 except psycopg.errors.ReadOnlySqlTransaction:

@@ -1,6 +1,9 @@
 """What both kinds of client need to know of their connections: addresses, options, errors."""
 
 import re
+import select
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import psycopg
@@ -42,7 +45,6 @@ AWAY = (
     psycopg.errors.ReadOnlySqlTransaction,
 )
 SCHEMA_ABSENT = (
-    psycopg.errors.UndefinedFunction,
     psycopg.errors.InvalidSchemaName,
     psycopg.errors.UndefinedTable,
 )
@@ -77,6 +79,55 @@ def connection_wait_s(settings: Settings) -> float:
     return min(settings.database_timeout_ms / 1000, _CONNECTION_WAIT_S_MAX)
 
 
+@contextmanager
+def borrowed(pool: psycopg_pool.ConnectionPool) -> Iterator[psycopg.Connection[Any]]:
+    """A connection of a pool, none that the server ended while it lay there.
+
+    The `check` of a pool would cost a round trip each time, and a second's pause for each
+    connection that it finds ended.
+    """
+    conn = pool.getconn()
+    for _ in range(pool.max_size):
+        if not _is_ended(conn):
+            break
+        conn.close()
+        pool.putconn(conn)
+        conn = pool.getconn()
+    try:
+        with conn:
+            yield conn
+    finally:
+        pool.putconn(conn)
+
+
+@asynccontextmanager
+async def aborrowed(
+    pool: psycopg_pool.AsyncConnectionPool,
+) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """See `borrowed`."""
+    conn = await pool.getconn()
+    for _ in range(pool.max_size):
+        if not _is_ended(conn):
+            break
+        await conn.close()
+        await pool.putconn(conn)
+        conn = await pool.getconn()
+    try:
+        async with conn:
+            yield conn
+    finally:
+        await pool.putconn(conn)
+
+
+def _is_ended(conn: psycopg.BaseConnection[Any]) -> bool:
+    # A server says nothing to an idle connection but that it ends.
+    if conn.closed:
+        return True
+    waiting = select.poll()
+    waiting.register(conn.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
+
+
 def translate(exc: psycopg.Error) -> Exception:
     """The error of this package that a driver's error means."""
     message = exc.diag.message_primary or str(exc)
@@ -87,7 +138,17 @@ def translate(exc: psycopg.Error) -> Exception:
     for kinds, error in _MEANINGS:
         if isinstance(exc, kinds):
             return error(message)
-    return mismatch_error() if isinstance(exc, SCHEMA_ABSENT) else exc
+    if type(exc) is psycopg.DataError and exc.sqlstate is None:
+        return InvalidInput(message)  # the driver's own, of text that can't be sent
+    return mismatch_error() if _is_schema_absent(exc) else exc
+
+
+def _is_schema_absent(exc: psycopg.Error) -> bool:
+    if isinstance(exc, psycopg.errors.UndefinedFunction):
+        # Numbers that callers choose are cast, so one of ours is not found only where it isn't
+        # there. An operator, or a function of somebody else, says nothing of the schema.
+        return "truerank." in (exc.diag.message_primary or "")
+    return isinstance(exc, SCHEMA_ABSENT)
 
 
 _MEANINGS: tuple[tuple[tuple[type[psycopg.Error], ...], type[TruerankError]], ...] = (

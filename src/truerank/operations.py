@@ -26,7 +26,7 @@ from truerank.model import (
     Token,
 )
 from truerank.read import season as seasons
-from truerank.read.answers import Answers
+from truerank.read.answers import Answers, check_slice
 from truerank.read.explain import ExplainedEvent, explain
 from truerank.read.standing import read_standing
 from truerank.read.status import Status, status
@@ -168,7 +168,13 @@ class Operations:
     def seasons(
         self, board: str, *, period: str | None = None, limit: int = 1000, offset: int = 0
     ) -> Steps[list[Season]]:
-        """The seasons of a board in which something happened; `all` first, then the latest."""
+        """The seasons of a board in which something happened; `all` first, then the latest.
+
+        Raises:
+            BoardUnknown: no board has this key.
+            InvalidInput: `limit` is outside 0 to 1000, or `offset` outside 0 to 2^31 - 1.
+        """
+        check_slice(limit, offset)
         found, _ = yield from self._answers.board(board)
         return (yield from seasons.list_seasons(found, period=period, limit=limit, offset=offset))
 

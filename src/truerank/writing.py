@@ -6,7 +6,7 @@ import psycopg
 import psycopg_pool
 
 from truerank.aio import submit_scores
-from truerank.connections import connection_kwargs, connection_wait_s, translate
+from truerank.connections import aborrowed, connection_kwargs, connection_wait_s, translate
 from truerank.model import Receipt, ScoreEvent
 from truerank.settings import Settings
 
@@ -48,7 +48,7 @@ class Writer:
             DatabaseUnavailable: no connection, or a server that takes no writes.
         """
         try:
-            async with self._pool.connection() as conn:
+            async with aborrowed(self._pool) as conn:
                 try:
                     return await submit_scores(conn, board, events, expected_season=expected_season)
                 except psycopg.errors.ReadOnlySqlTransaction:

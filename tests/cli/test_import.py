@@ -1,5 +1,6 @@
 """`truerank import`: everything that can go in goes in, once, and the rest is told."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -29,6 +30,10 @@ _MALFORMED = [
     "e1,b,ada,5,2026-01-01T01:00:00+01:00",
     "e13,b,bao,5,2026-01-01T00:00:00Z",
 ]
+
+
+def _line(number: int) -> str:
+    return f"e{number},b,m{number % 100},1,2026-01-01T00:00:00Z"
 
 
 def write(path: Path, lines: list[str]) -> str:
@@ -123,6 +128,35 @@ def test_an_import_that_was_killed_goes_on_when_it_is_run_again(
     answer = truerank("top", "b", "--limit", "1000", "--json").json
     assert answer["total"] == 100
     assert {entry["score"] for entry in answer["entries"]} == {"50"}
+
+
+def test_an_import_on_engines_of_another_command_says_so_when_they_end_with_it(
+    truerank: Command,
+    started: Callable[[subprocess.Popen[str]], subprocess.Popen[str]],
+    wait_until: Callable[[Callable[[], bool], str], None],
+) -> None:
+    with (
+        start_engines(truerank.data, durable=False) as engines,
+        psycopg.connect(engines.database_url, autocommit=True) as conn,
+    ):
+        process = started(truerank.start("import", "-", "--create-boards", "--no-wait"))
+        assert process.stdin is not None
+        process.stdin.write("\n".join([_HEADER, *(_line(n) for n in range(2500))]))
+        process.stdin.flush()
+
+        def stored() -> bool:
+            row = conn.execute("SELECT to_regclass('truerank.event') IS NOT NULL").fetchone()
+            if row is None or not row[0]:
+                return False
+            row = conn.execute("SELECT count(*) FROM truerank.event").fetchone()
+            return row is not None and int(row[0]) >= 2000
+
+        wait_until(stored, "two batches are committed")
+
+    _, err = process.communicate("\n" + "\n".join(_line(n) for n in range(2500, 5000)), timeout=60)
+    assert process.returncode == 1
+    assert f"error[engines_gone]: process {os.getpid()}, which ran the engines of " in err
+    assert "run the same command again to go on" in err
 
 
 def test_lines_of_one_instant_stand_in_the_order_of_the_file(

@@ -1,6 +1,8 @@
 """What a terminal shows: ids as they are, columns in line, nothing that acts."""
 
 import io
+import json
+import os
 import sys
 from datetime import UTC, datetime
 
@@ -14,6 +16,7 @@ from truerank.cli.output import (
     freshness_words,
     shown,
     table,
+    write_json,
 )
 from truerank.model import Freshness, Source
 
@@ -72,6 +75,18 @@ def test_an_error_stays_one_entry_whatever_it_quotes(capsys: pytest.CaptureFixtu
     complain("board_unknown", "there is no board \x1b[2J\r")
 
     assert capsys.readouterr().err == "error[board_unknown]: there is no board \\x1b[2J\n"
+
+
+def test_json_carries_a_file_name_that_is_no_utf_8(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    name = os.fsdecode("é\udcff.csv".encode(errors="surrogateescape"))
+
+    write_json({"file": name})
+
+    out = capfdbinary.readouterr().out
+    assert out == '{"file": "é\\udcff.csv"}\n'.encode()
+    assert json.loads(out)["file"] == name
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,18 @@ def test_a_port_that_is_taken_is_passed_over(truerank: Command, started: Started
         fetch(url)
 
 
+@pytest.mark.parametrize("command", ["up", "serve"])
+@pytest.mark.parametrize("port", ["-1", "65536", "99999"])
+def test_a_number_that_no_port_has_is_refused_before_anything_starts(
+    truerank: Command, command: str, port: str
+) -> None:
+    done = truerank(command, "--port", port)
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err == f"error[invalid_input]: a port is a number from 0 to 65535, not {port}\n"
+    assert not truerank.data.exists()
+
+
 def test_a_person_reads_where_everything_is_and_the_last_line_says_ready(
     truerank: Command, started: Started
 ) -> None:

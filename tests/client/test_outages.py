@@ -1,8 +1,12 @@
 """One store away: the other answers. Both away: an error that says so."""
 
+import asyncio
+import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import msgspec
 import psycopg
@@ -15,7 +19,9 @@ from tests.projection.pipeline import Pipeline, wait_until
 from truerank import aio
 from truerank.errors import BoardUnknown, DatabaseUnavailable, ProjectionUnavailable
 from truerank.local import running_worker
-from truerank.model import Source
+from truerank.model import ScoreEvent, Source
+from truerank.steps import Query, Steps
+from truerank.writing import Writer
 
 SCORES = {"ann": "3", "bob": "2"}
 
@@ -59,6 +65,11 @@ def redis_of_its_own(
             assert receipts[-1].token is not None
             client.wait_visible(receipts[-1].token, ["b"])
         yield client, aio.Truerank(settings), stop
+
+
+def query(sql: str) -> Steps[list[tuple[Any, ...]]]:
+    rows: list[tuple[Any, ...]] = yield Query(sql)
+    return rows
 
 
 def scores(page: truerank.Page) -> dict[str, str]:
@@ -126,6 +137,133 @@ def test_without_both_the_answer_is_an_error(
     stop()
     with postgresql_away(idle), pytest.raises(DatabaseUnavailable):
         client.top("b")
+
+
+def end_idle_connections(idle: Pipeline, application: str = "truerank") -> int:
+    """End what lies in the pools of clients, as a restart of the server does; how many it was."""
+    rows = idle.conn.execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = %s AND state = 'idle'",
+        (application,),
+    ).fetchall()
+    assert all(ended for (ended,) in rows)
+    return len(rows)
+
+
+def test_connections_that_the_server_ended_fail_no_request(idle: Pipeline) -> None:
+    with truerank.Truerank(idle.settings) as client, ThreadPoolExecutor(8) as threads:
+        asleep = [threads.submit(client.run, query("SELECT pg_sleep(0.2)::text")) for _ in range(8)]
+        assert [len(sleeper.result()) for sleeper in asleep] == [1] * 8
+
+        assert end_idle_connections(idle) >= 8
+
+        for number in range(20):
+            client.submit_score("b", event_id=f"e{number}", member="ann", value=1)
+
+
+async def test_connections_that_the_server_ended_fail_no_request_of_asyncio(
+    idle: Pipeline,
+) -> None:
+    async with aio.Truerank(idle.settings) as client:
+        asleep = [client.run(query("SELECT pg_sleep(0.2)::text")) for _ in range(8)]
+        assert [len(rows) for rows in await asyncio.gather(*asleep)] == [1] * 8
+
+        assert end_idle_connections(idle) >= 8
+
+        for number in range(20):
+            await client.submit_score("b", event_id=f"e{number}", member="ann", value=1)
+
+
+async def test_connections_that_the_server_ended_fail_no_write_of_the_service(
+    idle: Pipeline,
+) -> None:
+    writer = Writer(idle.settings)
+    await writer.open()
+    try:
+        events = [ScoreEvent(event_id=f"e{n}", member="ann", value=1) for n in range(9)]
+        await asyncio.gather(*(writer.submit("b", [event], None) for event in events))
+
+        assert end_idle_connections(idle, "truerank writer") >= 1
+
+        for event in events:
+            (receipt,) = await writer.submit("b", [event], None)
+            assert receipt.outcome == "duplicate"
+    finally:
+        await writer.close()
+
+
+def test_a_silent_redis_costs_few_reads_their_deadline(
+    idle: Pipeline, start_redis: StartRedis
+) -> None:
+    url, process = start_redis()
+    settings = msgspec.structs.replace(
+        idle.settings, redis_url=url, redis_timeout_ms=400, board_cache_ms=60_000
+    )
+    with truerank.Truerank(settings) as client:
+        with running_worker(settings):
+            receipts = idle.submit("b", {"ann": 3, "bob": 2})
+            assert receipts[-1].token is not None
+            client.wait_visible(receipts[-1].token, ["b"])
+        assert client.top("b").freshness.source is Source.PROJECTION
+        process.send_signal(signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            pages = [client.top("b") for _ in range(20)]
+            took_s = time.monotonic() - began
+
+            assert {page.freshness.source for page in pages} == {Source.DATABASE}
+            assert [scores(page) for page in pages] == [SCORES] * 20
+            assert took_s < 20 * 0.4 / 2, "not every read waits for Redis"
+            with pytest.raises(ProjectionUnavailable):
+                client.top("b", source="projection")
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+        wait_until(
+            lambda: client.top("b").freshness.source is Source.PROJECTION, "an answer from Redis"
+        )
+
+
+def test_a_group_without_a_copy_takes_no_other_from_redis(live: Pipeline) -> None:
+    other = next(
+        key
+        for key in (f"other {n}" for n in range(100))
+        if live.client.create_board(key)
+        and live.client.board(key).group != live.client.board("b").group
+    )
+    live.redis.set(live.keys(live.client.board(other).group).pointer, "0" * 32)
+
+    with truerank.Truerank(live.settings) as client:
+        assert client.top(other).freshness.source is Source.DATABASE
+        assert client.top("b").freshness.source is Source.PROJECTION
+
+
+def test_a_copy_that_can_not_be_decoded_is_answered_for_by_postgresql(idle: Pipeline) -> None:
+    settings = idle.settings
+    with running_worker(settings):
+        receipts = idle.submit("b", {"ann": 3, "bob": 2})
+        assert receipts[-1].token is not None
+        idle.client.wait_visible(receipts[-1].token, ["b"])
+    group = idle.client.board("b").group
+    generation = idle.generation(group)
+    assert generation is not None
+    meta = idle.keys(group).generation(generation).meta
+    good = {name: idle.redis.hget(meta, name) for name in ("epoch", "tick")}
+
+    for name, value in good.items():
+        idle.redis.hset(meta, name, b"\xff")
+        page = idle.client.top("b")
+        assert (scores(page), page.freshness.source) == (SCORES, Source.DATABASE)
+        with pytest.raises(ProjectionUnavailable):
+            idle.client.top("b", source="projection")
+        idle.redis.hset(meta, name, value)
+        assert idle.client.top("b").freshness.source is Source.PROJECTION
+
+    idle.redis.set(idle.keys(group).pointer, b"\xff")
+    with truerank.Truerank(settings) as fresh:
+        for client in (fresh, idle.client):
+            page = client.top("b")
+            assert (scores(page), page.freshness.source) == (SCORES, Source.DATABASE)
 
 
 def test_when_postgresql_is_back_it_is_asked_again(idle: Pipeline) -> None:

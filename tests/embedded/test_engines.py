@@ -12,7 +12,9 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 import redis
+import structlog
 
+import truerank
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.account import choose_account
 from truerank.embedded.errors import (
@@ -21,6 +23,7 @@ from truerank.embedded.errors import (
     EngineStartFailed,
     EnginesWithoutTcp,
 )
+from truerank.model import Source
 
 
 class Starter(Protocol):
@@ -178,6 +181,72 @@ def test_a_process_number_that_another_program_has_by_now_does_not_hinder_the_st
         assert not engines.attached
     assert other.poll() is None
     other.communicate(b"\n")
+
+
+@pytest.mark.parametrize("left", [b"", b"\0\0\0\0", b"\xff\xfe\n5432\n", b"0\n"])
+def test_what_a_crash_of_the_machine_left_of_a_process_number_does_not_hinder_the_start(
+    left: bytes, tmp_path: Path
+) -> None:
+    with start_engines(tmp_path, durable=False) as engines:
+        remember(engines, "kept")
+    status = tmp_path / "postgres" / "postmaster.pid"
+    status.write_bytes(left)
+    account = choose_account(tmp_path / "postgres")
+    os.chown(status, account.uid, account.gid)
+
+    with start_engines(tmp_path, durable=False) as engines:
+        assert remembered(engines)[0] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("file", "contents"),
+    [
+        ("appendonly.aof.manifest", b""),
+        ("appendonly.aof.1.incr.aof", b"\xf3\x00 no command \r\n" * 9),
+        ("appendonly.aof.1.base.rdb", b"\xf3\x00 no dump" * 9),
+    ],
+)
+def test_where_valkey_cannot_read_its_files_it_begins_empty_and_a_worker_fills_it_again(
+    file: str, contents: bytes, tmp_path: Path
+) -> None:
+    with truerank.sandbox(tmp_path) as tr:
+        tr.create_board("b", seasons=("all",))
+        tr.submit_score("b", event_id="e1", member="ada", value=5)
+    files = tmp_path / "valkey" / "appendonlydir"
+    older = files.with_name("appendonlydir.broken")
+    older.mkdir()
+    (older / "older").touch()
+    (files / file).write_bytes(contents)
+
+    with structlog.testing.capture_logs() as entries, truerank.sandbox(tmp_path) as tr:
+        receipt = tr.submit_score("b", event_id="e2", member="bao", value=3)
+        assert receipt.token is not None
+        tr.wait_visible(receipt.token, ["b"])
+        page = tr.top("b", season="all")
+
+    assert page.freshness.source is Source.PROJECTION
+    assert [entry.member for entry in page.entries] == ["ada", "bao"]
+    told = [entry for entry in entries if entry["event"] == "valkey_begins_empty"]
+    assert [(entry["log_level"], entry["unreadable"]) for entry in told] == [
+        ("warning", str(older))
+    ]
+    assert (older / file).read_bytes() == contents
+    assert not (older / "older").exists()
+
+
+def test_files_that_valkey_can_read_stay_where_it_fails_for_another_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start_engines(tmp_path, durable=False) as engines:
+        remember(engines, "kept")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("truerank.embedded.valkey._SETTINGS", "nonsense yes\n")
+        with pytest.raises(EngineStartFailed, match="Valkey"), start_engines(tmp_path):
+            pass
+
+    with start_engines(tmp_path, durable=False) as engines:
+        assert remembered(engines) == (["kept"], ["kept"])
 
 
 def test_a_second_process_attaches_and_leaves_the_engines_running(

@@ -54,6 +54,37 @@ def test_a_slice_has_the_rows_that_were_asked_for(
         assert answer.json()["total"] == 300
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["offset=9999999999", "offset=2147483648", "limit=9999999999", "limit=1001", "limit=-1"],
+)
+def test_a_slice_of_the_seasons_that_no_board_has_is_refused(
+    board: httpx.Client, query: str
+) -> None:
+    answer = board.get(f"/v1/boards/points/seasons?{query}")
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), answer.text
+    assert answer.json()["field"] == query.partition("=")[0]
+    last = board.get("/v1/boards/points/seasons?offset=2147483647")
+    assert (last.status_code, last.json()["seasons"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["9999", "9999-12", "9999-W52", "9999-12-31", "0001", "0001-01", "0001-W01", "0001-01-01"],
+)
+def test_a_season_beyond_what_clients_can_tell_is_unknown(
+    tr: truerank.Truerank, http: httpx.Client, label: str
+) -> None:
+    tr.create_board("calendar", seasons=("day", "week", "month", "year"), zone="Etc/GMT-14")
+
+    answer = http.get(f"/v1/boards/calendar/top?season={label}")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "season_unknown"), answer.text
+    for inside in ("9998", "9999-11", "9999-W51", "0002", "0001-02", "0001-W02"):
+        assert http.get(f"/v1/boards/calendar/top?season={inside}").status_code == 200, inside
+
+
 def test_a_member_must_be_named_where_one_is_needed(board: httpx.Client) -> None:
     for route in ("member", "members", "around"):
         answer = board.get(f"/v1/boards/points/{route}")
@@ -77,6 +108,10 @@ def test_more_members_than_a_thousand_are_refused(board: httpx.Client) -> None:
         ("GET", "/v1/boards/points/top/", 404, "route_unknown"),
         ("GET", "/v1/boards//top", 404, "route_unknown"),
         ("GET", "/v1/boards/a%2Fb/top", 404, "route_unknown"),
+        ("GET", "/v1/boards%2Fpoints", 404, "route_unknown"),
+        ("GET", "/v1%2Fboards/points/top", 404, "route_unknown"),
+        ("GET", "/v1/boards%2Fpoints/top", 404, "route_unknown"),
+        ("GET", "/v1/boards/points%2Ftop", 404, "board_unknown"),
         ("GET", "/v1/boards/%FF/top", 422, "invalid_input"),
         ("GET", "/v1/boards/a%00b/top", 422, "invalid_input"),
         ("GET", "/v1/boards/%ED%A0%80/top", 422, "invalid_input"),
@@ -160,6 +195,10 @@ def test_a_board_is_made_once_with_what_it_is_made_of(http: httpx.Client) -> Non
         ({"value_min": "one"}, "value_min"),
         ({"value_max": 2**63}, "value"),
         ({"tie_breaks": [{"name": "t", "order": "up"}]}, "tie_breaks[0].order"),
+        ({"tie_breaks": [{"name": "a\0"}]}, "tie_breaks"),
+        ({"tie_breaks": [{"name": ""}]}, "tie_breaks"),
+        ({"tie_breaks": [{"name": "x" * 101}]}, "tie_breaks"),
+        ({"tie_breaks": [{"name": "a"}, {"name": "a"}]}, "tie_breaks"),
         ({"colour": "red"}, "colour"),
     ],
 )

@@ -217,7 +217,7 @@ def test_a_worker_of_another_epoch_is_fenced(scripts: Scripts) -> None:
     assert (scripts.meta(), scripts.order()) == (before, [])
 
 
-@pytest.mark.parametrize("lost", ["places", "shown", "counts", "one place", "one version"])
+@pytest.mark.parametrize("lost", ["places", "shown", "one place", "one version"])
 def test_a_damaged_ranking_is_named_and_left_alone_while_the_others_go_on(
     scripts: Scripts, lost: str
 ) -> None:
@@ -230,8 +230,6 @@ def test_a_damaged_ranking_is_named_and_left_alone_while_the_others_go_on(
             scripts.link.command("DEL", copy.places(RANKING))
         case "shown":
             scripts.link.command("DEL", copy.shown(RANKING))
-        case "counts":
-            scripts.link.command("HDEL", copy.counts, RANKING)
         case "one place":
             scripts.link.command("ZREMRANGEBYRANK", copy.places(RANKING), 0, 0)
         case _:
@@ -249,6 +247,28 @@ def test_a_damaged_ranking_is_named_and_left_alone_while_the_others_go_on(
     assert scripts.counts() == "damaged"
     assert (scripts.order(SIBLING), scripts.order(OTHER)) == (["cid", "dan"], ["dan"])
     assert scripts.meta()["cursor"] == END
+
+
+@pytest.mark.parametrize("lost", ["its count", "all of it"])
+def test_where_a_count_is_lost_no_ranking_passes_for_a_new_one(scripts: Scripts, lost: str) -> None:
+    scripts.apply_next(
+        part(put("ann", 1, at=1), put("bob", 2, at=2)), part(put("cid", 3, at=3), ranking=SIBLING)
+    )
+    copy = scripts.copy()
+    scripts.link.command("HDEL", copy.counts, RANKING)
+    if lost == "all of it":
+        scripts.link.command("DEL", copy.places(RANKING), copy.shown(RANKING))
+
+    reply = scripts.apply_next(
+        part(put("dan", 4, at=4)),
+        part(put("dan", 5, at=4), ranking=SIBLING),
+        part(put("dan", 6, at=4), ranking=OTHER),
+    )
+
+    # The other is new, but could as well be one that was lost.
+    damaged = [str(RANKING).encode(), str(OTHER).encode()]
+    assert reply == [ApplyReply.APPLIED, 1, damaged, 1]
+    assert (scripts.order(SIBLING), scripts.order(OTHER)) == (["cid", "dan"], [])
 
 
 def test_a_ranking_once_damaged_stays_so(scripts: Scripts) -> None:

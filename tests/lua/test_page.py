@@ -156,7 +156,9 @@ def test_a_copy_without_meta_is_missing(scripts: Scripts) -> None:
     assert scripts.page(limit=1) == [PageReply.MISSING]
 
 
-@pytest.mark.parametrize("lost", ["places", "shown", "counts", "a place", "a version", "flagged"])
+@pytest.mark.parametrize(
+    "lost", ["places", "shown", "counts", "all", "a place", "a version", "flagged"]
+)
 def test_a_damaged_ranking_gives_no_answer_and_its_neighbour_does(ten: Scripts, lost: str) -> None:
     ten.apply_next(part(put("ann", 99, at=1), ranking=RANKING + 1))
     copy = ten.copy()
@@ -167,6 +169,9 @@ def test_a_damaged_ranking_gives_no_answer_and_its_neighbour_does(ten: Scripts, 
             ten.link.command("DEL", copy.shown(RANKING))
         case "counts":
             ten.link.command("HDEL", copy.counts, RANKING)
+        case "all":
+            ten.link.command("HDEL", copy.counts, RANKING)
+            ten.link.command("DEL", copy.places(RANKING), copy.shown(RANKING))
         case "a place":
             ten.link.command("ZREMRANGEBYRANK", copy.places(RANKING), 3, 3)
         case "a version":

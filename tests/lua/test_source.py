@@ -56,7 +56,7 @@ def test_a_script_touches_only_keys_that_it_was_given(name: str) -> None:
 
     assert keys
     for key in keys:
-        assert re.fullmatch(r"KEYS\[\w+( \+ 1)?\]|(places|shown|counts)_key", key), (name, key)
+        assert re.fullmatch(r"KEYS\[\w+( \+ 1)?\]|(meta|places|shown|counts)_key", key), (name, key)
 
 
 def test_scripts_that_write_rows_share_one_text() -> None:

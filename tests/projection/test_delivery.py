@@ -14,7 +14,8 @@ import truerank
 from tests.projection.pipeline import Pipeline, differences
 from truerank.model import ScoreEvent
 from truerank.outbox.snapshot import Snapshot
-from truerank.outbox.ticks import Batch, Tick, read_batch, take_tick
+from truerank.outbox.ticks import Batch, Part, Tick, read_batch, take_tick
+from truerank.projection.held import chunks
 
 WRITERS = 3
 _members = count(1)
@@ -348,6 +349,47 @@ def test_the_projection_catches_up_in_pieces(single: Pipeline, rows_max: int) ->
     single.settle(projector)
 
     assert single.generation() == generation, "nothing was filled anew"
+
+
+def test_where_a_batch_was_cut_the_age_is_that_of_what_is_shown_whole(single: Pipeline) -> None:
+    projector = single.projector(batch_rows_max=3, heartbeat_ms=1)
+    single.submit("b", {"m0": 1})
+    single.settle(projector)
+    whole = single.meta()
+    for i in range(12):
+        single.submit("b", {f"m{i}": 1})
+
+    projector.step()
+
+    cut = single.meta()
+    assert cut["snapshot"] != whole["snapshot"]
+    assert [cut[name] for name in ("tick", "through", "time")] == [
+        whole[name] for name in ("tick", "through", "time")
+    ]
+    page = single.client.top("b", limit=100, source="projection")
+    assert page.total < 12
+    single.settle(projector)
+    assert int(single.meta()["time"]) > int(whole["time"])
+
+
+def test_a_large_batch_is_split_without_copying_it_over_and_over() -> None:
+    class Rows(list[bytes]):
+        copied = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            taken = super().__getitem__(at)
+            Rows.copied += len(taken) if isinstance(at, slice) else 0
+            return taken
+
+    rows = Rows(bytes([n % 251]) for n in range(10_000))
+
+    calls = list(chunks([Part(1, 0, Rows(rows[:4_999])), Part(2, 0, rows)], 400))
+
+    assert [sum(len(part.rows) for part in call) for call in calls] == [400] * 37 + [199]
+    assert [
+        row for call in calls for part in call if part.ranking == 2 for row in part.rows
+    ] == rows
+    assert Rows.copied < 3 * 15_000
 
 
 @pytest.fixture(autouse=True)

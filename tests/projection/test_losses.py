@@ -98,6 +98,45 @@ def test_a_loss_of_what_every_heartbeat_touches_is_mended_without_traffic(
     assert answer(single) == (SCORES, Source.PROJECTION)
 
 
+@pytest.mark.parametrize(
+    "garbled",
+    ["pointer", "epoch", "cursor", "base", "pending", "snapshot", "scan", "high", "covered"],
+)
+def test_a_copy_whose_meta_makes_no_sense_is_filled_anew_by_the_next_worker(
+    single: Pipeline, garbled: str
+) -> None:
+    single.submit("b", SCORES)
+    single.settle(single.projector())
+    generation = single.generation()
+    assert generation is not None
+    if garbled == "pointer":
+        single.redis.set(single.keys().pointer, b"\xff")
+    else:
+        single.redis.hset(single.keys().generation(generation).meta, garbled, b"\xff x")
+
+    assert answer(single)[0] == SCORES
+    single.settle(single.projector())
+
+    assert answer(single) == (SCORES, Source.PROJECTION)
+
+
+def test_a_ranking_that_lost_all_of_itself_is_not_an_empty_board(single: Pipeline) -> None:
+    single.submit("b", SCORES)
+    projector = single.projector(heartbeat_ms=1)
+    single.settle(projector)
+    generation = single.generation()
+    assert generation is not None
+    copy = single.keys().generation(generation)
+    (ranking,) = single.rankings()
+    single.redis.delete(copy.places(ranking), copy.shown(ranking), copy.counts)
+
+    assert answer(single) == (SCORES, Source.DATABASE)
+    single.submit("b", {"bob": 5})
+    single.settle(projector)
+
+    assert answer(single) == ({**SCORES, "bob": 7}, Source.PROJECTION)
+
+
 def test_a_lost_pointer_is_set_again_to_the_copy_that_is_there(single: Pipeline) -> None:
     single.submit("b", SCORES)
     projector = single.projector(heartbeat_ms=1)

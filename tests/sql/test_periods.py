@@ -216,6 +216,7 @@ def test_labels_are_those_of_the_calendar(conn: Connection, day: date, period: s
     ["", "All", "2026-13", "2026-00", "2026-02-30", "2026-00-10", "2026-13-01", "2026-W00",
      "2026-W54", "2025-W53", "0000", "0000-01", "0000-W01", "0000-01-01", "26", "02026",
      "2026-1", "2026-W1", "2026-w01", "2026-01-1", " 2026", "2026 ", "2026\n", "-2026",
+     "0001", "0001-01", "0001-W01", "0001-01-01", "9999", "9999-12", "9999-W52", "9999-12-31",
      "2026-08-30T00:00Z", "\u0662\u0660\u0662\u0666", "\uff12\uff10\uff12\uff16", "x"],
 )  # fmt: skip
 def test_a_label_that_names_no_season_finds_none(conn: Connection, label: str) -> None:
@@ -224,6 +225,23 @@ def test_a_label_that_names_no_season_finds_none(conn: Connection, label: str) -
     ).fetchall()
 
     assert rows == []
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Etc/GMT+12", "Etc/GMT-14"])
+@pytest.mark.parametrize("session", ["UTC", "<+14>-14", "<-12>+12"])
+def test_the_outermost_seasons_have_bounds_that_clients_can_tell(
+    conn: Connection, zone: str, session: str
+) -> None:
+    conn.execute("UPDATE truerank.board SET zone = %s", (zone,))
+    conn.execute("SELECT set_config('TimeZone', %s, true)", (session,))
+
+    for label in ("0002", "0001-02", "0001-W02", "0001-01-03", "9998", "9999-11", "9999-12-28"):
+        rows = conn.execute(
+            "SELECT s.label, s.starts_at, s.ends_at"
+            " FROM truerank.board AS b, truerank.find_season(b.id, %s) AS s",
+            (label,),
+        ).fetchall()
+        assert [(found, starts < ends) for found, starts, ends in rows] == [(label, True)]
 
 
 def test_a_board_finds_only_seasons_that_it_keeps(conn: Connection) -> None:

@@ -197,3 +197,46 @@ def test_a_void_that_waits_for_a_submit_counts_what_that_committed(
     voided.result()
 
     assert scores(tr, "b") == {"ann": "100"}
+
+
+def test_nobody_can_take_the_place_of_a_void_that_is_still_to_come(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    event = "550e8400-e29b-41d4-a716-446655440000"
+    submit(tr, "b", (f"void {event}", "eve", 0, 1), (event, "eve", 1_000_000, 2))
+
+    (receipt,) = tr.void_events("b", [event], **BY)
+
+    assert receipt.outcome is truerank.Outcome.APPLIED
+    assert scores(tr, "b") == {"eve": "0"}
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        conn.execute(
+            "INSERT INTO truerank.event SELECT gen_random_uuid(), board_id, kind, occurred_given,"
+            " position, value, occurred_at, received_at, xid, member, event_text, ties, target,"
+            " metadata, source FROM truerank.event WHERE kind = 'v'"
+        )
+
+
+def test_a_void_reads_no_more_than_the_events_it_is_about(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    for n in range(0, 3000, 1000):
+        submit(tr, "b", *((f"e{n + k}", f"m{(n + k) % 300}", 1, 1) for k in range(1000)))
+    conn.execute("ANALYZE truerank.event")  # as it is when hardly an event has a target
+    before = _index_rows(conn)
+
+    for n in range(0, 900, 300):
+        tr.void_events("b", [f"e{n + k}" for k in range(300)], **BY)
+
+    assert _index_rows(conn) - before < 100_000
+
+
+def _index_rows(conn: Connection) -> int:
+    conn.execute("SELECT pg_stat_force_next_flush()")
+    row = conn.execute(
+        "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE indexrelname = 'event_target'"
+    ).fetchone()
+    assert row is not None
+    return int(row[0] or 0)

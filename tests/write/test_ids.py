@@ -222,3 +222,33 @@ def test_metadata_has_up_to_1024_bytes(
     (receipt,) = truerank.submit_scores(conn, board, [event])
 
     assert receipt.code == code
+
+
+def test_arrays_of_any_shape_mean_the_same(tr: Truerank, conn: Connection) -> None:
+    ties = (truerank.TieBreak(name="a"), truerank.TieBreak(name="b"))
+    tr.create_board("b", seasons=("all",), tie_breaks=ties)
+    submit = "SELECT ord, outcome FROM truerank.submit_scores('b', %s, %s, %s, NULL, %s)"
+
+    shaped = conn.execute(
+        submit, ("[0:1]={e1,e2}", "[0:1]={A,B}", "[0:1]={1,2}", "{{1,2},{3,4}}")
+    ).fetchall()
+    conn.execute(submit, ("{e3,e4}", "{C,D}", "{1,2}", "{1,2,3,4}"))
+
+    assert shaped == [(1, "applied"), (2, "applied")]
+    rows = conn.execute(
+        "SELECT ties, substr(sort_key, 1, 24) FROM truerank.standing ORDER BY member"
+    ).fetchall()
+    assert rows[:2] == rows[2:]
+
+
+def test_a_number_beyond_all_bounds_is_refused_and_the_others_stay(
+    tr: Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=("all",), decimals=2)
+
+    rows = conn.execute(
+        "SELECT ord, outcome, code FROM truerank.submit_scores"
+        "('b', '{e1,e2}', '{A,B}', ARRAY[1.25, ('1' || repeat('0', 131071))::numeric])"
+    ).fetchall()
+
+    assert rows == [(1, "applied", None), (2, "refused", "value_out_of_range")]

@@ -93,11 +93,14 @@ class Context:
             _check(settings.database_url)
             yield Installation(settings=settings, engines=None)
             return
+        from truerank.cli.foreground import telling_of_owner
         from truerank.embedded import start_engines
         from truerank.local import prepared, projecting
 
         with ExitStack() as stack:
             engines = stack.enter_context(start_engines(self.folder))
+            if engines.attached:
+                stack.enter_context(telling_of_owner(engines))
             settings = prepared(engines, settings)
             if project:
                 stack.enter_context(projecting(settings, engines))

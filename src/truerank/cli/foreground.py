@@ -12,11 +12,13 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
+import psycopg
+
 from truerank.cli.output import note
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.folder import DataFolder, write_private
 from truerank.embedded.state import running
-from truerank.errors import EngineError
+from truerank.errors import DatabaseUnavailable, EngineError, ProjectionUnavailable
 
 _POLL_S = 0.05
 _WATCH_S = 0.5
@@ -183,9 +185,29 @@ def watch_owner(engines: Engines, stop: threading.Event) -> None:
     folder = DataFolder(engines.data)
     while not stop.wait(_WATCH_S):
         if not folder.is_locked("owner"):
-            raise EnginesGone(
-                f"process {engines.owner_pid}, which ran the engines of {engines.data}, has ended"
-            )
+            raise _gone(engines)
+
+
+@contextmanager
+def telling_of_owner(engines: Engines) -> Iterator[None]:
+    """Let an error in the block say that the engines we attached to have gone, where they have.
+
+    Raises:
+        EnginesGone: in place of the error of a store that went away with its owner.
+    """
+    try:
+        yield
+    except (DatabaseUnavailable, ProjectionUnavailable, psycopg.OperationalError) as exc:
+        now = running(DataFolder(engines.data))  # None as soon as the owner begins to end
+        if now is None or now.owner_pid != engines.owner_pid:
+            raise _gone(engines) from exc
+        raise
+
+
+def _gone(engines: Engines) -> EnginesGone:
+    return EnginesGone(
+        f"process {engines.owner_pid}, which ran the engines of {engines.data}, has ended"
+    )
 
 
 def _other(folder: DataFolder) -> str:

@@ -24,9 +24,14 @@ _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 
 
 def write_json(shape: Any) -> None:
-    """Print one JSON value on one line, in UTF-8 whatever the locale says."""
+    """Print one JSON value on one line, in UTF-8 whatever the locale says.
+
+    A byte of a file's name that is no UTF-8 is half of a surrogate pair in Python's text; written
+    as one of JSON's own escapes, it is still the same value.
+    """
+    text = json.dumps(shape, ensure_ascii=False)
     sys.stdout.flush()
-    sys.stdout.buffer.write(json.dumps(shape, ensure_ascii=False).encode() + b"\n")
+    sys.stdout.buffer.write(text.encode(errors="backslashreplace") + b"\n")
     sys.stdout.buffer.flush()
 
 

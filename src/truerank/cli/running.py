@@ -53,7 +53,9 @@ def up(
         tcp: Let embedded PostgreSQL and Valkey listen on the loopback as well, with a password.
     """
     from truerank.cli.foreground import Parts, publish_address, until_told
+    from truerank.serve.server import check_port
 
+    check_port(port)
     with until_told(), _up_on(given, tcp=tcp) as (settings, folder), Parts() as parts:
         _start_worker(parts, settings)
         url = _start_server(parts, settings, port)
@@ -100,6 +102,9 @@ def serve(*, port: Port = 8080, json: Json = False, given: Given) -> None:
 
     A worker must run as well, here or elsewhere; without one, answers come from PostgreSQL.
     """
+    from truerank.serve.server import check_port
+
+    check_port(port)
     with _joined(given) as (settings, parts):
         url = _start_server(parts, settings, port)
         if json:

@@ -24,12 +24,12 @@ _ATTACH = """
     SELECT a.attachment, a.outcome, a.field, a.message, a.warnings
     FROM truerank.attach_table(%s, %s, %s, %s, %s, %s::numeric, %s, %s, %s::text[]::name[], %s, %s,
                                %s, %s, %s, %s, %s) AS a"""
-_DETACH = "SELECT truerank.detach_table(%s, %s, %s)"
-_LIST = "SELECT * FROM truerank.attachments(%s)"
+_DETACH = "SELECT truerank.detach_table(%s::integer, %s, %s)"
+_LIST = "SELECT * FROM truerank.attachments(%s::integer)"
 _BACKFILL = """
     SELECT b.attached, b.rows, b.applied, b.duplicate, b.parked, b.done
-    FROM truerank.backfill_attached(%s, %s, %s) AS b"""
-_RESTART = "SELECT truerank.restart_backfill(%s)"
+    FROM truerank.backfill_attached(%s::integer, %s::integer, %s) AS b"""
+_RESTART = "SELECT truerank.restart_backfill(%s::integer)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ PERIODS = ("all", "day", "week", "month", "year")
 _KEY_CHARS_MAX = 100
 _LABEL_CHARS_MAX = 100
 _TIES_MAX = 4
+_TIE_CHARS_MAX = 100
 _DECIMALS_MAX = 18
 
 _CREATE = """
@@ -36,7 +37,7 @@ _CHANGE_SEASON = "SELECT truerank.change_season(%s, %s, %s, %s, %s, %s)"
 _UPDATE = "SELECT truerank.update_board(%s, %s::jsonb, %s, %s)"
 _RENAME = "SELECT truerank.rename_board(%s, %s, %s, %s)"
 _DELETE = "SELECT truerank.delete_board(%s, %s, %s)"
-_PURGE = "SELECT truerank.purge_boards(%s)"
+_PURGE = "SELECT truerank.purge_boards(%s::integer)"
 _BUSY_PAUSE_S = 0.05
 _BUSY_TRIES_MAX = 200
 _BOARDS = "SELECT * FROM truerank.boards(%s)"
@@ -279,6 +280,12 @@ def _check_spec(spec: BoardSpec) -> None:
         raise InvalidInput("decimals are 0 to 18", field="decimals")
     if len(spec.tie_breaks) > _TIES_MAX:
         raise InvalidInput("a board has at most four tie-breaks", field="tie_breaks")
+    for tie in spec.tie_breaks:
+        check_text(tie.name, "tie_breaks")
+        if not 1 <= len(tie.name) <= _TIE_CHARS_MAX:
+            raise InvalidInput("a tie-break's name has 1 to 100 characters", field="tie_breaks")
+    if len({tie.name for tie in spec.tie_breaks}) != len(spec.tie_breaks):
+        raise InvalidInput("tie-breaks have different names", field="tie_breaks")
     check_text(spec.zone, "zone")
     for name, low, high in (
         ("value", spec.value_min, spec.value_max),

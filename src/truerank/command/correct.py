@@ -17,7 +17,7 @@ _CORRECT = """
     SELECT ord, outcome, code, season, score::text, version, token::text,
            (SELECT truerank.incarnation())
     FROM truerank.correct_events(%s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s)"""
-_WHERE = "SELECT * FROM truerank.events_where(%s, %s, %s, %s, %s, %s)"
+_WHERE = "SELECT * FROM truerank.events_where(%s, %s, %s, %s, %s, %s::integer)"
 _REASON_CHARS_MAX = 1000
 
 

@@ -10,7 +10,7 @@ from truerank.command.submit import check_text, to_number
 from truerank.errors import InvalidInput
 from truerank.steps import Query, Steps
 
-_PARKED = "SELECT * FROM truerank.parked_rows(%s, %s, %s, %s)"
+_PARKED = "SELECT * FROM truerank.parked_rows(%s::integer, %s::bigint, %s::integer, %s)"
 _RETRY = "SELECT truerank.retry_parked(%s, %s, %s::numeric, %s, %s, %s)"
 _DISMISS = "SELECT truerank.dismiss_parked(%s, %s, %s)"
 

@@ -5,10 +5,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from truerank.embedded import postgres as pg
 from truerank.embedded import valkey as vk
 from truerank.embedded.binaries import find_postgres, find_valkey
+from truerank.embedded.errors import EngineStartFailed
 from truerank.embedded.folder import DataFolder, try_lock
 from truerank.embedded.process import POLL_S, Place
 from truerank.embedded.state import Engines, publish, withdraw
@@ -43,15 +45,24 @@ def owned(
         wire = Tcp.of(folder) if tcp else None
 
         # Valkey first: it loads its data while PostgreSQL starts.
-        valkey = stack.enter_context(vk.valkey(program, place, tcp=wire, durable=durable))
+        start_valkey = partial(vk.valkey, program, place, tcp=wire, durable=durable)
+        valkey = stack.enter_context(start_valkey())
         pg.initialize(bindir, place, durable=durable)
         postgres = stack.enter_context(
             pg.postgres(bindir, place, tcp=wire, durable=durable, settings=settings)
         )
         pg_socket, vk_socket = pg.socket_url(sockets, wire), vk.socket_url(sockets, wire)
+        postgres_version = pg.await_postgres(postgres, pg_socket, wire)
+        try:
+            valkey_version = vk.await_valkey(valkey, vk_socket)
+        except EngineStartFailed:
+            if not vk.set_aside_unreadable(valkey, folder):
+                raise
+            empty = stack.enter_context(start_valkey())
+            valkey_version = vk.await_valkey(empty, vk_socket)
         engines = Engines(
-            postgres_version=pg.await_postgres(postgres, pg_socket, wire),
-            valkey_version=vk.await_valkey(valkey, vk_socket),
+            postgres_version=postgres_version,
+            valkey_version=valkey_version,
             database_url=pg_socket if wire is None else pg.tcp_url(wire),
             redis_url=vk_socket if wire is None else vk.tcp_url(wire),
             owner_pid=os.getpid(),

@@ -1,6 +1,7 @@
 """Make, start and await the embedded PostgreSQL."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from truerank.embedded.wires import Tcp
 
 NAME = "truerank"  # of the superuser and of the database
 _SOCKET_PORT = 5432
+_PID = re.compile(rb"-?[1-9]\d*")  # negative where a server runs without a postmaster
 _HBA = """\
 # Written at every start. The socket lies in a folder that only its owner may enter.
 local all all trust
@@ -162,18 +164,22 @@ def _set_password(conn: psycopg.Connection, password: str) -> None:
 
 
 def _forget_stale_pid(cluster: Path) -> None:
-    """Remove a postmaster.pid that outlived its server and names another process by now.
+    """Remove a postmaster.pid that outlived its server and names no process, or another by now.
 
     PostgreSQL removes one whose process is gone, or another user's; after a restart of the machine
-    the number may belong to any process of ours, and it would refuse to start. The caller holds
-    the lock, so only a server started by hand may be there: its cwd is its data folder.
+    the number may belong to any process of ours, and it would refuse to start. It refuses as well
+    where a crash of the machine left the file empty or full of anything. The caller holds the
+    lock, so only a server started by hand may be there: its cwd is its data folder.
     """
     status = cluster / "postmaster.pid"
     if not status.exists():
         return
-    number = status.read_text().split("\n", 1)[0].strip()
+    number = status.read_bytes().split(b"\n", 1)[0].strip()
+    if not _PID.fullmatch(number):
+        status.unlink()
+        return
     try:
-        cwd = Path(f"/proc/{number}/cwd").stat()
+        cwd = Path(f"/proc/{number.decode()}/cwd").stat()
     except (FileNotFoundError, PermissionError):
         return
     if not os.path.samestat(cwd, cluster.stat()):

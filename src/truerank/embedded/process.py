@@ -63,6 +63,12 @@ class Log:
             lines = file.read().decode(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES_SHOWN:]) or "(the log is empty)"
 
+    def says(self, text: bytes) -> bool:
+        """Tell whether a line of this run has the text."""
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            return any(text in line for line in file)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:

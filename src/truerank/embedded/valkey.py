@@ -1,18 +1,22 @@
 """Start and await the embedded Valkey, or the Redis found in its place."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
+import structlog
 
-from truerank.embedded.folder import write_private
+from truerank.embedded.folder import DataFolder, write_private
 from truerank.embedded.process import Engine, Place, launched
 from truerank.embedded.wires import Tcp
 
 SOCKET = "valkey.sock"
 DATABASES = 64
+_FILES = "appendonlydir"
+_LOADING, _LOADED = b"Server initialized", b"Ready to accept connections"
 _SETTINGS = """\
 # Written at every start.
 dir "{dir}"
@@ -85,6 +89,30 @@ def await_valkey(engine: Engine, url: str) -> str:
                 continue
             break
         return version_of(client)
+
+
+def set_aside_unreadable(engine: Engine, folder: DataFolder) -> bool:
+    """Set its files aside where Valkey ended over loading them; tell whether it did.
+
+    It holds nothing that PostgreSQL doesn't: begun empty, it is filled again. The files are kept
+    for whoever wants to know what happened to them, in place of those set aside before.
+    """
+    files = folder.valkey / _FILES
+    ended_loading = (
+        engine.shell.poll() is not None
+        and engine.log.says(_LOADING)
+        and not engine.log.says(_LOADED)
+    )
+    if not ended_loading or not files.is_dir():
+        return False
+    broken = files.with_name(f"{_FILES}.broken")
+    if broken.exists():
+        shutil.rmtree(broken)
+    files.rename(broken)
+    structlog.get_logger("truerank.embedded").warning(
+        "valkey_begins_empty", unreadable=str(broken), log=str(engine.log.path)
+    )
+    return True
 
 
 def version_of(client: redis.Redis) -> str:

@@ -3,10 +3,12 @@
 A generation is one complete copy. Redis decides which is live; PostgreSQL lists them.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
+from truerank.errors import ProjectionUnavailable
 from truerank.outbox.snapshot import Snapshot
 from truerank.outbox.ticks import Connection, Tick
 from truerank.projection.keys import GenerationKeys, GroupKeys
@@ -73,24 +75,25 @@ class Copies:
         return self.group(group).generation(generation)
 
     def pointed(self, groups: Sequence[int]) -> dict[int, str]:
-        """The generation that each group's pointer names; groups without one are absent."""
+        """The generation that each group's pointer names; groups without one are absent.
+
+        A pointer that names nothing is taken away: a switch could never agree with it.
+        """
         replies = self._link.commands([("GET", self.group(group).pointer) for group in groups])
-        return {g: reply.decode() for g, reply in zip(groups, replies, strict=True) if reply}
+        named = {g: reply for g, reply in zip(groups, replies, strict=True) if reply}
+        self.hide([group for group, reply in named.items() if not reply.isalnum()])
+        return {group: reply.decode() for group, reply in named.items() if reply.isalnum()}
 
     def read(self, generations: Sequence[tuple[int, str]]) -> list[Copy]:
         """The metas of these (group, generation); missing or damaged ones are left out."""
         replies = self._link.commands(
             [("HMGET", self.keys(group, name).meta, *_FIELDS) for group, name in generations]
         )
-        return [
-            Copy(
-                group=group,
-                generation=name,
-                **dict(zip(_FIELDS, (value.decode() for value in values), strict=True)),
-            )
+        copies = [
+            _parsed(group, name, values)
             for (group, name), values in zip(generations, replies, strict=True)
-            if all(value is not None for value in values)
         ]
+        return [copy for copy in copies if copy is not None]
 
     def begin(self, conn: Connection, groups: Sequence[int], epoch: str, tick: Tick) -> list[Copy]:
         """Make an empty generation of each group, starting at `tick`; listed before it exists."""
@@ -110,7 +113,7 @@ class Copies:
             ([copy.generation for copy in copies], list(groups), epoch, tick.id, tick.snapshot),
         )
         fields = [word for pair in meta.items() for word in pair]
-        self._link.calls(
+        replies, _ = self._link.calls(
             [
                 ScriptCall(
                     "begin",
@@ -120,6 +123,9 @@ class Copies:
                 for copy in copies
             ]
         )
+        if any(reply != 1 for reply in replies):
+            # Out of memory, say. What was listed is cleaned up when the groups are next read.
+            raise ProjectionUnavailable(f"a copy could not be begun: {replies}")
         return copies
 
     def switch(self, conn: Connection, pairs: Sequence[tuple[Copy, Copy | None]]) -> set[int]:
@@ -195,6 +201,25 @@ class Copies:
             conn.execute(
                 "SELECT truerank.drop_generations(%s::uuid[])", ([name for _, name in generations],)
             )
+
+
+def _parsed(group: int, generation: str, values: Sequence[bytes | None]) -> Copy | None:
+    """The copy that a meta describes, or None where a field is missing or makes no sense."""
+    try:
+        texts = [value.decode() for value in values if value is not None]
+        copy = Copy(group=group, generation=generation, **dict(zip(_FIELDS, texts, strict=True)))
+        int(copy.base)
+        for named in filter(None, (copy.cursor, copy.covered, copy.pending)):
+            named_tick(named)
+        for snapshot in filter(None, (copy.snapshot, copy.high)):
+            Snapshot.parse(snapshot)
+        if copy.scan not in {"", "done"}:
+            ranking, member = json.loads(copy.scan)
+            int(ranking), str(member)
+        sound = bool(copy.epoch and copy.cursor and copy.snapshot and copy.covered)
+    except (ValueError, TypeError):
+        return None
+    return copy if sound and (copy.scan != "done" or copy.high) else None
 
 
 def _may_follow(new: Copy, live: Copy | None) -> bool:

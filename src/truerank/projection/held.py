@@ -64,14 +64,15 @@ class Stamp:
 
 
 def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
-    """Split what changed in a group into calls of at most `rows_max` standings."""
+    """Split what changed in a group into calls of `rows_max` standings, the last of fewer."""
     call: list[Part] = []
     room = rows_max
     for part in parts:
-        rows = part.rows
-        while rows:
-            call.append(Part(part.ranking, part.key_bytes, rows[:room]))
-            rows, room = rows[room:], room - len(call[-1].rows)
+        at = 0
+        while at < len(part.rows):
+            rows = part.rows[at : at + room]
+            call.append(Part(part.ranking, part.key_bytes, rows))
+            at, room = at + len(rows), room - len(rows)
             if room == 0:
                 yield call
                 call, room = [], rows_max
@@ -81,38 +82,50 @@ def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
 
 def apply_calls(
     held: Held, keys: GroupKeys, parts: Sequence[Part], stamp: Stamp, *, rows_max: int, publish: str
-) -> list[ScriptCall]:
-    """The calls that bring one batch into a copy, each requiring what the one before wrote."""
+) -> Iterator[tuple[ScriptCall, bool]]:
+    """The calls that bring one batch into a copy, each requiring what the one before wrote.
+
+    Made one by one, for a transaction may have changed millions of standings. With each, whether
+    it is the last.
+    """
     generation = keys.generation(held.copy.generation)
     reached = cursor_text(stamp.tick, stamp.reached)
-    pieces = list(chunks(parts, rows_max)) or [[]]
-    pending = [held.pending, *(f"{reached}|{k}" for k in range(1, len(pieces))), ""]
+    last = max(0, (sum(len(part.rows) for part in parts) - 1) // rows_max)
+    cursor, pending = held.cursor, held.pending
     meta = _meta(held, stamp, reached)
-    return [
-        ScriptCall(
-            "apply",
-            [keys.pointer, generation.meta, generation.counts, *_ranking_keys(generation, piece)],
-            [
-                held.copy.epoch,
-                held.copy.generation,
-                held.cursor,
-                pending[k],
-                pending[k + 1],
-                f"{stamp.tick.id}:{stamp.tick.nonce}",
-                keys.hints,
-                publish,
-                *(meta if k == len(pieces) - 1 else [0]),
-                *(
-                    word
-                    for part in piece
-                    for word in _words(
-                        part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
-                    )
-                ),
-            ],
+    for k, piece in enumerate(chunks(parts, rows_max) if parts else [[]]):
+        after = f"{reached}|{k + 1}" if k < last else ""
+        yield (
+            ScriptCall(
+                "apply",
+                [
+                    keys.pointer,
+                    generation.meta,
+                    generation.counts,
+                    *_ranking_keys(generation, piece),
+                ],
+                [
+                    held.copy.epoch,
+                    held.copy.generation,
+                    cursor,
+                    pending,
+                    after,
+                    f"{stamp.tick.id}:{stamp.tick.nonce}",
+                    keys.hints,
+                    publish,
+                    *(meta if k == last else [0]),
+                    *(
+                        word
+                        for part in piece
+                        for word in _words(
+                            part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
+                        )
+                    ),
+                ],
+            ),
+            k == last,
         )
-        for k, piece in enumerate(pieces)
-    ]
+        pending = after
 
 
 def fill_call(
@@ -155,9 +168,14 @@ def _meta(held: Held, stamp: Stamp, reached: str) -> list[str | int]:
         "cursor": reached,
         "base": stamp.base(held),
         "snapshot": stamp.reached,
-        "tick": stamp.tick.id,
-        "through": stamp.tick.taken_at.isoformat(timespec="microseconds"),
-        "time": stamp.time_us if stamp.time_us is not None else "",
-        "run_id": stamp.run_id or "",
     }
+    if stamp.reached == stamp.tick.snapshot:
+        # Where the batch was cut, rows from before the tick are missing: the age of the copy stays
+        # that of the last tick it shows whole.
+        fields |= {
+            "tick": stamp.tick.id,
+            "through": stamp.tick.taken_at.isoformat(timespec="microseconds"),
+            "time": stamp.time_us if stamp.time_us is not None else "",
+            "run_id": stamp.run_id or "",
+        }
     return [len(fields), *(word for pair in fields.items() for word in pair)]

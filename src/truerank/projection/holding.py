@@ -108,7 +108,7 @@ class Holding:
 
     def examine(self, together: list[Held], batch: Batch, groups: set[int]) -> None:
         """Decide why ticks are missing: pruned means a new copy, regressed a new epoch."""
-        pruned = all(held.base < batch.floor_tick for held in together)
+        pruned = [held for held in together if held.base < batch.floor_tick]
         if not pruned:
             row = self._conn.execute("SELECT truerank.new_epoch(%s)", (self._epoch,)).fetchone()
             assert row is not None, "the function returns one row"
@@ -116,13 +116,12 @@ class Holding:
             self._epoch = row[0].hex
             self.unread |= groups
             return
-        _log().warning("cursor_pruned", groups=sorted({held.copy.group for held in together}))
-        self.held = [held for held in self.held if held not in together]
+        pruned_groups = {held.copy.group for held in pruned}
+        _log().warning("cursor_pruned", groups=sorted(pruned_groups))
+        self.held = [held for held in self.held if held not in pruned]
         self.copies.retire(
-            self._conn,
-            [(h.copy.group, h.copy.generation) for h in together if not h.live],
+            self._conn, [(h.copy.group, h.copy.generation) for h in pruned if not h.live]
         )
-        pruned_groups = {held.copy.group for held in together}
         self._begin(sorted(pruned_groups - {held.copy.group for held in self.held}))
 
     def fill(self) -> list[Part]:

@@ -6,8 +6,9 @@ was lost changes nothing here: the copy's meta is read again, and tells where to
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import psycopg
 import structlog
@@ -157,27 +158,32 @@ class Projector:
         return changed
 
     def _apply(self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool) -> None:
-        queue: list[tuple[Held, ScriptCall, bool]] = []
+        queue = self._calls(together, batch, stamp, everything=everything)
+        while piece := list(islice(queue, _CALLS_PER_ROUND_TRIP_MAX)):
+            replies, _ = self._link.calls([call for _, call, _ in piece])
+            for (held, call, last), reply in zip(piece, replies, strict=True):
+                self._take_apply_reply(held, call, reply, stamp if last else None)
+            # One large transaction may take longer than a lease lasts.
+            self._renew()
+
+    def _calls(
+        self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool
+    ) -> Iterator[tuple[Held, ScriptCall, bool]]:
         for held in together:
             parts: list[Part] = batch.parts.get(held.copy.group, [])
             if parts or everything or held.pending or not held.live:
-                calls = apply_calls(
+                for call, last in apply_calls(
                     held,
                     self._holding.copies.group(held.copy.group),
                     parts,
                     stamp,
                     rows_max=self._settings.call_rows_max,
                     publish="PUBLISH",
-                )
-                queue += [(held, call, call is calls[-1]) for call in calls]
+                ):
+                    yield held, call, last
             else:
                 held.since, held.since_tick = stamp.reached, (stamp.tick.id, stamp.tick.nonce)
                 held.base = stamp.base(held)
-        for i in range(0, len(queue), _CALLS_PER_ROUND_TRIP_MAX):
-            piece = queue[i : i + _CALLS_PER_ROUND_TRIP_MAX]
-            replies, _ = self._link.calls([call for _, call, _ in piece])
-            for (held, call, last), reply in zip(piece, replies, strict=True):
-                self._take_apply_reply(held, call, reply, stamp if last else None)
 
     def _take_apply_reply(
         self, held: Held, call: ScriptCall, reply: object, stamp: Stamp | None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import redis
+
 from truerank.command.board import find_board
 from truerank.command.submit import check_text
 from truerank.errors import DatabaseUnavailable, InvalidInput, ProjectionUnavailable
@@ -22,6 +24,7 @@ _OFFSET_MAX = 2**31 - 1
 _MEMBER_CHARS_MAX = 200
 _REMEMBERED_MAX = 10_000
 _AWAY_S = 5.0
+_SILENT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Answers:
         self._boards: dict[str, _Remembered] = {}
         self._seasons: dict[tuple[int, str | None], tuple[Season, float]] = {}
         self._away_until: float | None = None  # PostgreSQL did not answer: not asked before this
+        self._silent_until: float | None = None  # the same of Redis
 
     def page(
         self,
@@ -66,21 +70,23 @@ class Answers:
         check_request(request)
         board, epoch = yield from self.board(board_key)
         season = yield from self.season(board, season_label)
-        if source is not Source.DATABASE:
+        if source is Source.PROJECTION or (source is None and self._asks_redis()):
             try:
-                return (
-                    yield from projected.read_page(
-                        board,
-                        season,
-                        request,
-                        prefix=self._prefix,
-                        pointers=self._pointers,
-                        epoch=epoch,
-                    )
+                page = yield from projected.read_page(
+                    board,
+                    season,
+                    request,
+                    prefix=self._prefix,
+                    pointers=self._pointers,
+                    epoch=epoch,
                 )
-            except ProjectionUnavailable:
+            except ProjectionUnavailable as exc:
+                self._silent_until = time.monotonic() + _SILENT_S if _is_silence(exc) else None
                 if source is Source.PROJECTION:
                     raise
+            else:
+                self._silent_until = None
+                return page
         return (yield from database.read_page(board, season, request))
 
     def board(self, key: str) -> Steps[tuple[Board, str]]:
@@ -143,6 +149,20 @@ class Answers:
             self._away_until = now + _AWAY_S
         return True
 
+    def _asks_redis(self) -> bool:
+        """Whether to ask Redis first.
+
+        A server that is silent costs every read its deadline: then one asks, now and again. Where
+        PostgreSQL is away too there is nobody else to ask.
+        """
+        if self._silent_until is None or self._away_until is not None:
+            return True
+        now = time.monotonic()
+        if now <= self._silent_until:
+            return False
+        self._silent_until = now + _SILENT_S
+        return True
+
 
 def check_request(request: PageRequest) -> None:
     """Refuse numbers and ids that no answer can be given for.
@@ -150,18 +170,38 @@ def check_request(request: PageRequest) -> None:
     Raises:
         InvalidInput: `field` names what is out of range.
     """
-    for name, value, high in (
-        ("limit", request.limit, LIMIT_MAX),
-        ("offset", request.offset, _OFFSET_MAX),
-        ("around_limit", request.around_limit, LIMIT_MAX),
-        ("members", len(request.members), LIMIT_MAX),
-    ):
-        if type(value) is not int or not 0 <= value <= high:
-            raise InvalidInput(f"{name} is a whole number from 0 to {high}", field=name)
+    check_slice(request.limit, request.offset)
+    _check_whole("around_limit", request.around_limit, LIMIT_MAX)
+    _check_whole("members", len(request.members), LIMIT_MAX)
     for member in (*request.members, *([request.around] if request.around is not None else [])):
         check_text(member, "member")
         if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
             raise InvalidInput("a member's id has 1 to 200 characters", field="member")
+
+
+def check_slice(limit: int, offset: int) -> None:
+    """Refuse a slice that no answer has.
+
+    Raises:
+        InvalidInput: `limit` is outside 0 to 1000, or `offset` outside 0 to 2^31 - 1.
+    """
+    _check_whole("limit", limit, LIMIT_MAX)
+    _check_whole("offset", offset, _OFFSET_MAX)
+
+
+def _check_whole(name: str, value: int, high: int) -> None:
+    """Refuse anything but a whole number from 0 to `high`.
+
+    Raises:
+        InvalidInput: `field` is the name.
+    """
+    if type(value) is not int or not 0 <= value <= high:
+        raise InvalidInput(f"{name} is a whole number from 0 to {high}", field=name)
+
+
+def _is_silence(exc: ProjectionUnavailable) -> bool:
+    # A copy that isn't whole is the matter of one group, and told at once.
+    return isinstance(exc.__cause__, redis.ConnectionError | redis.TimeoutError | OSError)
 
 
 def _make_room(remembered: MutableMapping[Any, Any]) -> None:

@@ -55,6 +55,23 @@ def read_page(
 
     Source: `projection/lua/page.lua`.
     """
+    try:
+        return (yield from _read(board, season, request, prefix, pointers=pointers, epoch=epoch))
+    except ValueError as exc:
+        raise ProjectionUnavailable(
+            f"the copy of group {board.group} can't be read in Redis: {exc}"
+        ) from exc
+
+
+def _read(
+    board: Board,
+    season: Season,
+    request: PageRequest,
+    prefix: str,
+    *,
+    pointers: Pointers,
+    epoch: str | None,
+) -> Steps[Page]:
     keys = GroupKeys(prefix, board.group)
     for _ in range(_MOVES_MAX):
         generation = pointers.get(board.group)
@@ -110,7 +127,7 @@ def _call(
 
 def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | None) -> RawPage:
     _, meta, clock, total, (rows, better), members, around = reply
-    epoch, tick, pending, through, time_us, meta_run_id, _ = meta
+    epoch, tick, pending, through, time_us, meta_run_id, *_ = meta
     places = [
         RawPlace(before=place[0], better=place[1], sort_key=place[2]) if place else None
         for place in members

@@ -9,7 +9,7 @@ from truerank.model import Board, Season
 from truerank.steps import Query, Steps
 
 _FIND = "SELECT * FROM truerank.find_season(%s, %s)"
-_LIST = "SELECT * FROM truerank.seasons(%s, %s, %s, %s)"
+_LIST = "SELECT * FROM truerank.seasons(%s, %s, %s::integer, %s::integer)"
 _CHARS_MAX = 100
 
 

@@ -15,7 +15,6 @@ from truerank.serve.service import service_of
 TOP_ROWS = 10
 AROUND_ROWS = 11
 BESIDE_ROWS = 5  # of the neighbourhood beside a top list
-_SEASONS_MAX = 1000
 
 
 async def top(request: Request) -> Response:
@@ -81,12 +80,12 @@ async def seasons(request: Request) -> Response:
     if period is not None and period not in (*PERIODS, "custom"):
         words = ", ".join((*PERIODS, "custom"))
         raise InvalidInput(f"period is one of {words}", field="period")
-    limit, offset = params.number("limit", _SEASONS_MAX), params.number("offset", 0)
-    if limit > _SEASONS_MAX:
-        raise InvalidInput(f"limit is a whole number from 0 to {_SEASONS_MAX}", field="limit")
     board = board_of(request)
     found = await service_of(request).truerank.seasons(
-        board, period=period, limit=limit, offset=offset
+        board,
+        period=period,
+        limit=params.number("limit", LIMIT_MAX),
+        offset=params.number("offset", 0),
     )
     return reply({"board": board, "seasons": [season_json(season) for season in found]})
 

@@ -6,7 +6,7 @@ again once the subscription stands. A connection that went silent is noticed by 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import structlog
@@ -111,18 +111,21 @@ class Feed:
         failures = 0
         while True:
             try:
-                async for message in self._messages():
-                    failures = 0
-                    self._take(message)
+                async with contextlib.aclosing(self._messages()) as messages:
+                    async for message in messages:
+                        failures = 0
+                        self._take(message)
             except (RedisError, OSError) as exc:
                 _log().warning("hints_interrupted", error=str(exc)[:300])
+            except Exception:  # noqa: BLE001 - nobody waits for this task to hear of it
+                _log().exception("hints_crashed")
             self._connection = None
             for standing in self._standing.values():
                 standing.clear()
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             failures += 1
 
-    async def _messages(self) -> AsyncIterator[list[Any]]:
+    async def _messages(self) -> AsyncGenerator[list[Any]]:
         connection: AbstractConnection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # untyped there
         try:
             channels = list(self._standing)

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from truerank.command.board import Choice, choice
@@ -14,7 +15,7 @@ from truerank.read.answers import LIMIT_MAX
 
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
 _PAIRS_MAX = LIMIT_MAX + 20
-_BOARD_SEGMENT = 3  # of /v1/boards/{board}/...
+_BOARD_PATH = re.compile(rb"/v1/boards/([^/]+)(?:/.*)?", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -23,11 +24,15 @@ def board_of(request: Request) -> str:
     """The board's key in `/v1/boards/{board}/...`, decoded once.
 
     Raises:
+        HTTPException: 404; the address has this form only after decoding.
         InvalidInput: it isn't UTF-8, or holds a NUL.
     """
-    segment = request.scope["raw_path"].split(b"/")[_BOARD_SEGMENT]
+    # The route took the decoded path, in which an encoded slash looks like any other.
+    match = _BOARD_PATH.fullmatch(request.scope["raw_path"])
+    if match is None:
+        raise HTTPException(404)
     try:
-        key = unquote(segment.decode("ascii"), errors="strict")
+        key = unquote(match[1].decode("ascii"), errors="strict")
     except UnicodeDecodeError as exc:
         raise InvalidInput("the board's key is percent-encoded UTF-8", field="board") from exc
     check_text(key, "board")

@@ -43,10 +43,11 @@ def run_server(
         stop: set from any thread. The caller then minds signals itself.
 
     Raises:
-        InvalidInput: the host isn't of the loopback, or no port is free.
+        InvalidInput: the host isn't of the loopback, or there is no such port, or none is free.
         SettingsInvalid: an address is missing.
     """
     urls(settings)  # an address that is missing is told before anything starts
+    check_port(port)
     listening = _listen(_loopback(host), port, port_tries)
     try:
         name, number = listening.getsockname()[:2]
@@ -67,6 +68,16 @@ def run_server(
         _Server(config, app, lambda: ready(url), stop).run(sockets=[listening])
     finally:
         listening.close()
+
+
+def check_port(port: int) -> None:
+    """Refuse a number that no port can have.
+
+    Raises:
+        InvalidInput: it is below 0 or above 65535.
+    """
+    if not 0 <= port <= _PORT_MAX:
+        raise InvalidInput(f"a port is a number from 0 to {_PORT_MAX}, not {port}", field="port")
 
 
 class _Server(uvicorn.Server):

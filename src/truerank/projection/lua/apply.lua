@@ -41,7 +41,7 @@ while at <= #ARGV do
     local first = at + 4
     local last = at + 3 + tonumber(ARGV[at + 3])
     local applied = apply_rows(
-        KEYS[3], KEYS[key], KEYS[key + 1], ranking, tonumber(ARGV[at + 2]), first, last)
+        KEYS[2], KEYS[3], KEYS[key], KEYS[key + 1], ranking, tonumber(ARGV[at + 2]), first, last)
     if not applied then
         damaged[#damaged + 1] = ranking
     elseif applied > 0 then

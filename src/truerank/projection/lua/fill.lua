@@ -31,7 +31,7 @@ while at <= #ARGV do
     local first = at + 3
     local last = at + 2 + tonumber(ARGV[at + 2])
     local applied = apply_rows(
-        KEYS[2], KEYS[key], KEYS[key + 1], ARGV[at], tonumber(ARGV[at + 1]), first, last)
+        KEYS[1], KEYS[2], KEYS[key], KEYS[key + 1], ARGV[at], tonumber(ARGV[at + 1]), first, last)
     if applied then
         total = total + applied
     else

@@ -24,12 +24,18 @@ if live ~= ARGV[1] then
     return {2, live or ''}
 end
 local meta = redis.call('HMGET', KEYS[2], 'epoch', 'tick', 'pending', 'through', 'time', 'run_id',
-    ARGV[6] == '1' and 'snapshot' or 'none')
+    ARGV[6] == '1' and 'snapshot' or 'none', 'rankings')
 if not meta[1] then
     return {3}
 end
+local known = tonumber(meta[8] or '0')
+meta[8] = nil
 local total = redis.call('ZCARD', KEYS[4])
-local count = redis.call('HGET', KEYS[3], ARGV[2]) or '0 0 0'
+local count = redis.call('HGET', KEYS[3], ARGV[2])
+if not count then
+    -- One that lost its keys and its count together must not look like one that never was.
+    count = redis.call('HLEN', KEYS[3]) == known and '0 0 0' or 'damaged'
+end
 local places, tombstones, withheld = string.match(count, '^(%d+) (%d+) (%d+)$')
 if not places or total ~= tonumber(places)
     or redis.call('HLEN', KEYS[5]) ~= places + tombstones + withheld then

@@ -6,12 +6,24 @@ A failed script is not rolled back, so places are written before versions: a pla
 version is put right by the next call, a version without its place never would be.
 Many rows go in one command: to call one costs more than what it does for a row.
 ]]
-local function read_counts(counts_key, ranking)
-    local field = redis.call('HGET', counts_key, ranking) or '0 0 0'
+-- Nil where the ranking is damaged. One that lost its keys and its count together must not look
+-- like one that never was: meta knows how many rankings were ever counted.
+local function read_counts(meta_key, counts_key, ranking)
+    local field = redis.call('HGET', counts_key, ranking)
+    if not field then
+        local known = tonumber(redis.call('HGET', meta_key, 'rankings') or '0')
+        field = redis.call('HLEN', counts_key) == known and '0 0 0' or 'damaged'
+    end
     local places, tombstones, withheld = string.match(field, '^(%d+) (%d+) (%d+)$')
     return places and {
         places = tonumber(places), tombstones = tonumber(tombstones), withheld = tonumber(withheld),
     }
+end
+
+local function write_counts(meta_key, counts_key, ranking, text)
+    if redis.call('HSET', counts_key, ranking, text) == 1 then
+        redis.call('HINCRBY', meta_key, 'rankings', 1)
+    end
 end
 
 local function is_newer(version, shown)
@@ -88,11 +100,12 @@ local function apply_slice(counts, places_key, shown_key, key_bytes, first, memb
 end
 
 -- Returns how many rows were newer than what was shown, or nil where the ranking is damaged.
-local function apply_rows(counts_key, places_key, shown_key, ranking, key_bytes, first, last)
-    local counts = read_counts(counts_key, ranking)
+local function apply_rows(
+    meta_key, counts_key, places_key, shown_key, ranking, key_bytes, first, last)
+    local counts = read_counts(meta_key, counts_key, ranking)
     if not counts or redis.call('ZCARD', places_key) ~= counts.places
         or redis.call('HLEN', shown_key) ~= counts.places + counts.tombstones + counts.withheld then
-        redis.call('HSET', counts_key, ranking, 'damaged')
+        write_counts(meta_key, counts_key, ranking, 'damaged')
         return nil
     end
     local applied, at = 0, first
@@ -102,7 +115,7 @@ local function apply_rows(counts_key, places_key, shown_key, ranking, key_bytes,
         at = after
     end
     if applied > 0 then
-        redis.call('HSET', counts_key, ranking, string.format('%d %d %d',
+        write_counts(meta_key, counts_key, ranking, string.format('%d %d %d',
             counts.places, counts.tombstones, counts.withheld))
     end
     return applied

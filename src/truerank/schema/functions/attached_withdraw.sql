@@ -28,7 +28,9 @@ BEGIN
         UNION ALL
         SELECT (i.fact).member, coalesce((i.fact).occurred_at, clock_timestamp())
         FROM unnest(p_item) AS i WHERE (i.fact).member IS NOT NULL
-    ) AS e WHERE isfinite(e.at);
+    ) AS e
+    -- An event that the board refused for its time has no standing to lock.
+    WHERE e.at BETWEEN v_board.earliest_at AND clock_timestamp() + v_board.future_max;
     PERFORM FROM truerank.standing AS s
     JOIN (SELECT DISTINCT r.ranking, e.member
           FROM unnest(v_members, v_at) AS e (member, at)
@@ -64,6 +66,7 @@ BEGIN
     FROM unnest(p_item) AS i
     LEFT JOIN void AS v ON v.uuid = i.uuid AND i.action <> 'submit'
     CROSS JOIN LATERAL (SELECT CASE
+        WHEN v.outcome = 'conflict' THEN 'refused'
         WHEN v.code IS NOT NULL AND v.code <> 'event_unknown' THEN 'refused'
         WHEN i.action = 'void' THEN 'voided'
         WHEN i.action = 'correct' AND v.outcome = 'duplicate' AND NOT i.withdrawn THEN 'refused'

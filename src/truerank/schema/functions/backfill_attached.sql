@@ -35,7 +35,7 @@ BEGIN
     -- Compared as the column's own type: in the order of its index.
     SELECT CASE WHEN v_attachment.backfill_after IS NULL THEN 'true' ELSE format(
         '%s > %L::%s', v_query.id, v_attachment.backfill_after,
-        format_type(t.atttypid, NULL)) END
+        format_type(t.atttypid, -1)) END
     INTO v_after FROM pg_attribute AS t
     WHERE t.attrelid = v_attachment.relation AND t.attname = v_attachment.event_id;
 
@@ -54,7 +54,7 @@ BEGIN
                  SELECT %1$s AS fact %2$s AND %3$s AND %4$s <= %5$L::%6$s
                  ORDER BY %4$s FOR SHARE) AS s',
             v_query.fact, v_query.source, v_after, v_query.id, v_until,
-            (SELECT format_type(t.atttypid, NULL) FROM pg_attribute AS t
+            (SELECT format_type(t.atttypid, -1) FROM pg_attribute AS t
              WHERE t.attrelid = v_attachment.relation AND t.attname = v_attachment.event_id))
         INTO v_fact;
     END IF;

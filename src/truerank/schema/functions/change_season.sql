@@ -5,7 +5,8 @@
 -- Locks:   the board's advisory lock, by trying and never queued: a writer under way knows the old
 --          bounds. Then standings in order of member.
 -- Returns: changed, same, board_unknown, season_unknown or season_final.
--- Raises:  check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
+-- Raises:  25001 above READ COMMITTED, where events that were just committed can't be seen;
+--          check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
 --          hold their transactions open for two seconds; numeric_value_out_of_range where a total
 --          would leave the board's range.
 CREATE OR REPLACE FUNCTION truerank.change_season(
@@ -20,6 +21,7 @@ DECLARE
     v_members text[];
     v_changed truerank.changed[];
 BEGIN
+    PERFORM truerank.need_read_committed();
     SELECT b.* INTO v_board FROM truerank.board AS b
     WHERE b.key = p_board AND b.deleted_at IS NULL;
     IF v_board.id IS NULL THEN
@@ -42,6 +44,8 @@ BEGIN
     ELSIF (v_old.starts_at, v_old.ends_at) = (p_starts_at, p_ends_at) THEN
         RETURN 'same';
     END IF;
+    -- Also for writers with a snapshot of before: they lock the board's row, and fail with 40001.
+    UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id;
     UPDATE truerank.ranking SET starts_at = p_starts_at, ends_at = p_ends_at WHERE id = v_old.id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     VALUES (v_board.id, p_actor, 'change_season', p_label, p_reason, jsonb_build_object(

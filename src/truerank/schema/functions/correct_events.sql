@@ -22,6 +22,11 @@ DECLARE
     v_correction truerank.correction[];
     v_changed truerank.changed[];
 BEGIN
+    -- Slices and subscripts below count from 1, in one dimension.
+    p_event_ids := truerank.flat(p_event_ids);
+    p_correction_ids := truerank.flat(p_correction_ids);
+    p_values := truerank.flat(p_values);
+    p_ties := truerank.flat(p_ties);
     v_board := truerank.lock_board(p_board);
     IF v_board.id IS NULL THEN
         RETURN QUERY SELECT g, 'refused', 'board_unknown', NULL::text, NULL::numeric,

@@ -28,6 +28,7 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE =
             'only boards that sum have totals to limit: limit the values';
     END IF;
+    -- Looked for first: each attempt to insert would draw a number, and there are only so many.
     INSERT INTO truerank.board
         (key, grp, operator, descending, seasons, zone, decimals, tie_names, tie_descending,
          tie_min, tie_max, value_min, value_max, total_min, total_max)
@@ -35,6 +36,8 @@ BEGIN
            p_descending, p_seasons, p_zone, p_decimals, p_tie_names, p_tie_descending,
            p_tie_min, p_tie_max, p_value_min, p_value_max, p_total_min, p_total_max
     FROM truerank.setting AS s
+    WHERE NOT EXISTS (SELECT FROM truerank.board AS b
+                      WHERE b.key = p_key AND b.deleted_at IS NULL)
     ON CONFLICT (key) WHERE deleted_at IS NULL DO NOTHING;
     v_made := FOUND;
     IF v_made THEN

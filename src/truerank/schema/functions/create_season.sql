@@ -3,11 +3,12 @@
 -- A label that looks like a built-in season is refused: it could name two things. So is a range
 -- that holds events already: they are in no standing of the season, until a recompute of some
 -- member would count them.
--- Locks:   where the range reaches into the present, the board's advisory lock, for a moment: a
---          writer under way doesn't know the season. Never queued for: that stops all new writers.
+-- Locks:   where the range reaches into the present, the board's advisory lock until the
+--          transaction ends, so call it in one of its own: a writer under way doesn't know the
+--          season. Never queued for: that stops all new writers.
 -- Returns: created, existing (the same bounds), different, label_reserved, season_has_events or
 --          board_unknown.
--- Raises:  check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
+-- Raises:  25001 above READ COMMITTED; check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
 --          hold their transactions open for two seconds.
 CREATE OR REPLACE FUNCTION truerank.create_season(
     p_board text, p_label text, p_starts_at timestamptz, p_ends_at timestamptz
@@ -15,15 +16,16 @@ CREATE OR REPLACE FUNCTION truerank.create_season(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_board truerank.board;
-    v_reaches_now boolean;
 BEGIN
-    IF p_label ~ '^(all|[0-9]{4}|[0-9]{4}-[0-9]{2}|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-W[0-9]{2})$' THEN
+    IF char_length(p_label) NOT BETWEEN 1 AND 100 OR p_label ~ '^(all|[0-9]{4}|[0-9]{4}-[0-9]{2}|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-W[0-9]{2})$' THEN
         RETURN 'label_reserved';
     END IF;
+    PERFORM truerank.need_read_committed();
     SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_board AND b.deleted_at IS NULL;
-    v_reaches_now := p_starts_at <= clock_timestamp() + v_board.future_max;
-    IF v_reaches_now AND NOT EXISTS (SELECT FROM truerank.ranking AS r
-                                     WHERE r.board_id = v_board.id AND r.season = p_label) THEN
+    -- An hour's margin, for this transaction may stay open while the present moves on.
+    IF p_starts_at <= clock_timestamp() + v_board.future_max + interval '1 hour'
+       AND NOT EXISTS (SELECT FROM truerank.ranking AS r
+                       WHERE r.board_id = v_board.id AND r.season = p_label) THEN
         FOR v_try IN 1..100 LOOP
             EXIT WHEN pg_try_advisory_xact_lock(truerank.lock_class(), v_board.id & 255);
             IF v_try = 100 THEN
@@ -44,6 +46,8 @@ BEGIN
     INSERT INTO truerank.ranking (id, board_id, period, season, starts_at, ends_at)
     SELECT truerank.ranking_id(v_board.id, 'custom', nextval('truerank.ranking_number')),
            v_board.id, 'custom', p_label, p_starts_at, p_ends_at
+    WHERE NOT EXISTS (SELECT FROM truerank.ranking AS r  -- or the attempt would draw a number
+                      WHERE r.board_id = v_board.id AND r.season = p_label)
     ON CONFLICT (board_id, season, cohort, kind) DO NOTHING;
     IF FOUND THEN
         UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id;

@@ -15,7 +15,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
       AND (p_source IS NULL OR e.source = p_source)
       AND (p_from IS NULL OR e.occurred_at >= p_from)
       AND (p_until IS NULL OR e.occurred_at < p_until)
-      AND NOT EXISTS (SELECT FROM truerank.event AS v
-                      WHERE v.board_id = e.board_id AND v.target = e.event_uuid AND v.kind = 'v')
+      AND (SELECT true FROM truerank.event AS v  -- as in live_events
+           WHERE v.board_id = e.board_id AND v.target = e.event_uuid AND v.kind = 'v' LIMIT 1)
+          IS NULL
     LIMIT p_limit
 $$;

@@ -2,7 +2,7 @@
 --
 -- p_label null: all where the board has it, else the current season of its first period, else
 -- the custom season that runs now. A built-in season exists whether or not anything happened in
--- it. An unbounded end is null.
+-- it, as long as its bounds lie in the years 1 to 9999. An unbounded end is null.
 -- Returns: one row, or none where the board keeps no such season.
 CREATE OR REPLACE FUNCTION truerank.find_season(p_board_id integer, p_label text)
 RETURNS TABLE (ranking bigint, period text, label text, starts_at timestamptz,
@@ -30,10 +30,16 @@ BEGIN
         END IF;
     END IF;
     IF period IS NOT NULL THEN
-        ranking := truerank.ranking_id(v_board.id, period, v_index);
-        label := truerank.period_label(period, v_index);
         starts_at := nullif(truerank.period_start(period, v_board.zone, v_index), '-infinity');
         ends_at := nullif(truerank.period_start(period, v_board.zone, v_index + 1), 'infinity');
+        -- Clients have no instants outside the years 1 to 9999, whatever their zone.
+        IF starts_at < '0001-01-02T00:00Z' OR ends_at > '9999-12-30T00:00Z' THEN
+            period := NULL;
+        END IF;
+    END IF;
+    IF period IS NOT NULL THEN
+        ranking := truerank.ranking_id(v_board.id, period, v_index);
+        label := truerank.period_label(period, v_index);
         state := coalesce((SELECT r.state FROM truerank.ranking AS r
                            WHERE r.id = find_season.ranking), 'open');
         RETURN NEXT;

@@ -13,6 +13,9 @@ BEGIN
     IF p_period = 'all' THEN
         RETURN CASE WHEN p_index <= 0 THEN '-infinity'::timestamptz ELSE 'infinity' END;
     END IF;
+    IF p_index < 12 AND p_period = 'month' OR p_index < 1 AND p_period = 'year' THEN
+        RETURN '-infinity';  -- before the year 1, which no board takes events of
+    END IF;
     v_local := CASE p_period
         WHEN 'day' THEN date '1970-01-01' + p_index
         WHEN 'week' THEN date '1969-12-29' + 7 * p_index

@@ -9,11 +9,11 @@ DECLARE
     v_correction truerank.correction[];
 BEGIN
     SELECT array_agg((u.ord::integer,
-        CASE WHEN p_values IS NULL THEN truerank.hashed_uuid('void ' || e.event_uuid)
+        CASE WHEN p_values IS NULL THEN gen_random_uuid()
              WHEN truerank.is_uuid(u.correction_id) THEN u.correction_id::uuid
              ELSE truerank.hashed_uuid(u.correction_id) END,
-        CASE WHEN p_values IS NULL THEN 'void ' || e.event_uuid
-             WHEN NOT truerank.is_uuid(u.correction_id) THEN u.correction_id END,
+        CASE WHEN p_values IS NOT NULL AND NOT truerank.is_uuid(u.correction_id)
+             THEN u.correction_id END,
         e.event_uuid, u.event_id, e.member, e.occurred_at,
         CASE WHEN j.code IS NULL THEN coalesce(j.scaled, 0)::bigint END,
         CASE WHEN v_tie_n > 0 AND p_values IS NOT NULL THEN
@@ -24,14 +24,18 @@ BEGIN
     INTO v_correction
     FROM unnest(p_event_ids, p_correction_ids, p_values)
         WITH ORDINALITY AS u (event_id, correction_id, value, ord)
-    LEFT JOIN truerank.event AS e
-      ON e.board_id = p_board.id AND e.kind = 's'
-     AND e.event_uuid = CASE WHEN truerank.is_uuid(u.event_id) THEN u.event_id::uuid
-                             ELSE truerank.hashed_uuid(u.event_id) END
-     AND e.event_text IS NOT DISTINCT FROM
-         CASE WHEN NOT truerank.is_uuid(u.event_id) THEN u.event_id END
+    -- OFFSET 0: one look at the key per event, whatever the planner thinks of the table's size.
+    LEFT JOIN LATERAL (
+        SELECT x.event_uuid, x.member, x.occurred_at FROM truerank.event AS x
+        WHERE x.board_id = p_board.id AND x.kind = 's'
+          AND x.event_uuid = CASE WHEN truerank.is_uuid(u.event_id) THEN u.event_id::uuid
+                                  ELSE truerank.hashed_uuid(u.event_id) END
+          AND x.event_text IS NOT DISTINCT FROM
+              CASE WHEN NOT truerank.is_uuid(u.event_id) THEN u.event_id END
+        OFFSET 0
+    ) AS e ON true
     CROSS JOIN LATERAL (
-        SELECT u.value * 10::numeric ^ p_board.decimals AS scaled,
+        SELECT truerank.in_last_place(u.value, p_board.decimals) AS scaled,
                CASE
                    WHEN e.event_uuid IS NULL THEN 'event_unknown'
                    WHEN p_values IS NULL THEN NULL
@@ -39,10 +43,10 @@ BEGIN
                         OR char_length(u.correction_id) NOT BETWEEN 1 AND 200
                        THEN 'correction_id_invalid'
                    WHEN u.value IS NULL THEN 'value_invalid'
-                   WHEN u.value * 10::numeric ^ p_board.decimals
-                        <> trunc(u.value * 10::numeric ^ p_board.decimals)
+                   WHEN truerank.in_last_place(u.value, p_board.decimals)
+                        <> trunc(truerank.in_last_place(u.value, p_board.decimals))
                        THEN 'value_too_precise'
-                   WHEN u.value * 10::numeric ^ p_board.decimals
+                   WHEN truerank.in_last_place(u.value, p_board.decimals)
                         NOT BETWEEN p_board.value_min AND p_board.value_max
                        THEN 'value_out_of_range'
                    WHEN v_tie_n > 0 THEN truerank.judge_ties(

@@ -24,7 +24,7 @@ BEGIN
         v_uuids := NULL;
     END;
     IF p_board.decimals > 0 THEN
-        SELECT array_agg(v * 10::numeric ^ p_board.decimals ORDER BY ord) INTO v_scaled
+        SELECT array_agg(truerank.in_last_place(v, p_board.decimals) ORDER BY ord) INTO v_scaled
         FROM unnest(p_values) WITH ORDINALITY AS u (v, ord);
     END IF;
     v_event.received_at := clock_timestamp();

@@ -20,8 +20,8 @@ BEGIN
                false, clock_timestamp(), c.position, pg_current_xact_id(), NULL
         FROM unnest(p_correction) AS c
         WHERE c.code IS NULL
-        ORDER BY c.uuid, c.position
-        ON CONFLICT (board_id, event_uuid) DO NOTHING
+        ORDER BY c.target, c.uuid, c.position
+        ON CONFLICT DO NOTHING  -- the same id, or a second void of one event
         RETURNING position
     )
     SELECT array_agg(s.position) INTO v_new FROM stored AS s;
@@ -36,8 +36,13 @@ BEGIN
             c.code, e.xid)::truerank.correction ORDER BY c.ord)
     INTO v_correction
     FROM unnest(p_correction) AS c
-    LEFT JOIN truerank.event AS e
-      ON c.code IS NULL AND e.board_id = p_board.id AND e.event_uuid = c.uuid;
+    LEFT JOIN LATERAL (
+        SELECT x.kind, x.target, x.value, x.ties, x.xid FROM truerank.event AS x
+        WHERE p_void AND x.board_id = p_board.id AND x.target = c.target AND x.kind = 'v'
+        UNION ALL
+        SELECT x.kind, x.target, x.value, x.ties, x.xid FROM truerank.event AS x
+        WHERE NOT p_void AND x.board_id = p_board.id AND x.event_uuid = c.uuid
+    ) AS e ON c.code IS NULL;
 
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     SELECT p_board.id, p_actor, CASE WHEN p_void THEN 'void' ELSE 'amend' END, c.event_id,

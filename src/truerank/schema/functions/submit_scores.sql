@@ -33,6 +33,13 @@ BEGIN
     IF v_n = 0 THEN
         RETURN;
     END IF;
+    -- Slices and subscripts below count from 1, in one dimension.
+    p_event_ids := truerank.flat(p_event_ids);
+    p_members := truerank.flat(p_members);
+    p_values := truerank.flat(p_values);
+    p_occurred_at := truerank.flat(p_occurred_at);
+    p_ties := truerank.flat(p_ties);
+    p_metadata := truerank.flat(p_metadata);
     v_board := truerank.lock_board(p_board);
     IF v_board.id IS NULL THEN
         RETURN QUERY SELECT g, 'refused', 'board_unknown', NULL::text, NULL::numeric, NULL::bigint,

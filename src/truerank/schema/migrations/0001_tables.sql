@@ -54,7 +54,7 @@ CREATE TABLE truerank.board (
     total_min bigint NOT NULL DEFAULT -9223372036854775808,
     total_max bigint NOT NULL DEFAULT 9223372036854775807,
     earliest_at timestamptz NOT NULL DEFAULT '1900-01-01 00:00:00+00'
-        CHECK (isfinite(earliest_at) AND earliest_at >= '0001-01-01 00:00:00+00'),
+        CHECK (isfinite(earliest_at) AND earliest_at >= '0002-01-01 00:00:00+00'),
     future_max interval NOT NULL DEFAULT '5 minutes'
         CHECK (future_max BETWEEN interval '0' AND interval '1 day'),
     accepting boolean NOT NULL DEFAULT true,

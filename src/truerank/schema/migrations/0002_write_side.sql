@@ -3,6 +3,9 @@
 -- Where an event came from: an attachment, an import, a service. Null: the caller said nothing.
 ALTER TABLE truerank.event ADD COLUMN source text COLLATE "C";
 
+-- An event is void once. Its void has an id that nobody can guess, and so nobody can take.
+CREATE UNIQUE INDEX event_void ON truerank.event (board_id, target) WHERE kind = 'v';
+
 ALTER TABLE truerank.board
     ADD COLUMN latest_at timestamptz NOT NULL DEFAULT 'infinity',
     ADD COLUMN late_grace interval CHECK (late_grace >= interval '0'),
