@@ -68,16 +68,24 @@ def template(engines: Engines) -> str:
     return _TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def used() -> list[str]:
+    """The names of databases whose tests have ended."""
+    return []
+
+
 @pytest.fixture
-def database_url(engines: Engines, template: str, numbers: Iterator[int]) -> Iterator[str]:
+def database_url(
+    engines: Engines, template: str, numbers: Iterator[int], used: list[str]
+) -> Iterator[str]:
     """The URL of a database of this test's own, migrated and otherwise empty."""
-    yield from _database(engines, template, next(numbers))
+    yield from _database(engines, template, next(numbers), used)
 
 
 @pytest.fixture
-def empty_database_url(engines: Engines, numbers: Iterator[int]) -> Iterator[str]:
+def empty_database_url(engines: Engines, numbers: Iterator[int], used: list[str]) -> Iterator[str]:
     """The URL of a database of this test's own that was never migrated."""
-    yield from _database(engines, "template0", next(numbers))
+    yield from _database(engines, "template0", next(numbers), used)
 
 
 @pytest.fixture
@@ -222,12 +230,15 @@ def _url_of(engines: Engines, database: str) -> str:
     return engines.database_url.replace("/truerank?", f"/{database}?")
 
 
-def _database(engines: Engines, template: str, number: int) -> Iterator[str]:
-    name = sql.Identifier(f"test_{number}")
+def _database(engines: Engines, template: str, number: int, used: list[str]) -> Iterator[str]:
     copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+    name = f"test_{number}"
     with psycopg.connect(engines.database_url, autocommit=True) as conn:
-        conn.execute(copy.format(name, sql.Identifier(template)))
-    yield _url_of(engines, f"test_{number}")
-    with psycopg.connect(engines.database_url, autocommit=True) as conn:
-        conn.execute(drop.format(name))
+        # Not at the end of its own test: while connections to it are just ending, PostgreSQL
+        # waits a tenth of a second before it drops a database.
+        while used:
+            conn.execute(drop.format(sql.Identifier(used.pop())))
+        conn.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
+    yield _url_of(engines, name)
+    used.append(name)
