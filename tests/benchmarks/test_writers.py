@@ -60,6 +60,7 @@ def test_the_group_commit_puts_events_in_flight_together_into_few_transactions(
     assert transactions * 4 < events
 
 
+@pytest.mark.soak
 def test_hot_member_writes_for_one_member_and_for_all(own: Engines) -> None:
     result = hot_member(own, print, short=True, size=TINY)
 
@@ -75,6 +76,7 @@ def test_hot_member_writes_for_one_member_and_for_all(own: Engines) -> None:
     assert result.ratio == pytest.approx(ratio_of_medians(result, "one member", "all members"))
 
 
+@pytest.mark.soak
 def test_seasons_compares_the_time_of_an_event_in_three_seasons_with_that_in_one(
     own: Engines,
 ) -> None:
