@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import StartRedis
 from tests.projection.pipeline import Pipeline, differences, pipeline, wait_until
-from truerank.errors import ProjectionUnavailable
+from truerank.errors import NotVisibleYet, ProjectionUnavailable
 from truerank.local import running_worker
 from truerank.model import Source
 from truerank.settings import Settings
@@ -115,6 +115,12 @@ def test_a_copy_whose_meta_makes_no_sense_is_filled_anew_by_the_next_worker(
         single.redis.hset(single.keys().generation(generation).meta, garbled, b"\xff x")
 
     assert answer(single)[0] == SCORES
+    told = single.client.status().projection
+    assert (told == "whole") == (garbled not in {"pointer", "epoch"})
+    token = single.submit("b", {"bob": 0})[0].token
+    assert token is not None
+    with pytest.raises(NotVisibleYet):
+        single.client.wait_visible(token, ["b"], timeout_s=0)
     single.settle(single.projector())
 
     assert answer(single) == (SCORES, Source.PROJECTION)

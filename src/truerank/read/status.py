@@ -49,9 +49,9 @@ def status(prefix: str) -> Steps[Status]:
             keys = GroupKeys(prefix, group)
             generation = yield Get(keys.pointer)
             if generation:
-                meta = keys.generation(generation.decode()).meta
+                meta = keys.generation(generation.decode(errors="replace")).meta
                 (copy_epoch,) = yield HashGet(meta, ("epoch",))
-                live += bool(copy_epoch and copy_epoch.decode() == epoch.hex)
+                live += bool(copy_epoch and copy_epoch == epoch.hex.encode())
         projection = "whole" if live == groups else "incomplete"
     except ProjectionUnavailable as exc:
         projection = exc.message

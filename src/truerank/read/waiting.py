@@ -40,8 +40,8 @@ def wait_visible(
         for group in sorted(waiting):
             try:
                 shown = yield from _snapshot(GroupKeys(prefix, group))
-            except ProjectionUnavailable:
-                shown = None
+            except (ProjectionUnavailable, ValueError):
+                shown = None  # away, or a copy that makes no sense and is filled anew
             if shown is not None and shown.shows(xid):
                 waiting.discard(group)
         if not waiting:
