@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from tests.cli.commands import Command
+from tests.processes import runs
 from truerank.embedded import start_engines
 from truerank.embedded.folder import DataFolder, try_lock
 
@@ -55,15 +56,6 @@ def engine_pids(told: dict[str, Any]) -> list[int]:
         assert row is not None
         postmaster = Path(told["data"], "postgres", "postmaster.pid").read_text().split()[0]
         return [row[0], int(postmaster), client.info("server")["process_id"]]
-
-
-def runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    status = Path(f"/proc/{pid}/stat")
-    return not (status.exists() and status.read_text().rsplit(") ", 1)[1].startswith("Z"))
 
 
 def nothing_runs(data: Path, pids: list[int]) -> bool:

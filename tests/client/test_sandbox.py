@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.processes import descendants, runs
 from tests.projection.pipeline import wait_until
 
 SCRIPT = """
@@ -26,19 +27,6 @@ with truerank.sandbox() as tr:
         raise KeyError("of the caller")
 """
 TOLD = ["applied", "projection", [[1, "ann", "5"]]]
-
-
-def children_of(pid: int) -> set[int]:
-    """All descendants of a process."""
-    found: set[int] = set()
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, tasks.read_text().split()):
-            found |= {child} | children_of(child)
-    return found
-
-
-def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
 
 
 @contextmanager
@@ -61,14 +49,14 @@ def test_a_script_gets_a_whole_truerank_and_leaves_nothing(tmp_path: Path) -> No
     with script(tmp_path) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == TOLD
-        children = children_of(process.pid)
+        children = descendants(process.pid)
         assert len(children) >= 2
         assert list(tmp_path.iterdir())
 
         _, errors = process.communicate("")
 
     assert (process.returncode, errors) == (0, "")
-    wait_until(lambda: not alive(children), "the end of every engine")
+    wait_until(lambda: not any(map(runs, children)), "the end of every engine")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -76,23 +64,23 @@ def test_an_error_in_the_block_stops_the_engines_and_is_told(tmp_path: Path) -> 
     with script(tmp_path, "fail") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == TOLD
-        children = children_of(process.pid)
+        children = descendants(process.pid)
 
         _, errors = process.communicate("")
 
     assert process.returncode == 1
     assert "KeyError: 'of the caller'" in errors
-    wait_until(lambda: not alive(children), "the end of every engine")
+    wait_until(lambda: not any(map(runs, children)), "the end of every engine")
 
 
 def test_a_script_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     with script(tmp_path) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == TOLD
-        children = children_of(process.pid)
+        children = descendants(process.pid)
         assert children
 
         process.kill()
         process.wait()
 
-    wait_until(lambda: not alive(children), "the end of every engine")
+    wait_until(lambda: not any(map(runs, children)), "the end of every engine")

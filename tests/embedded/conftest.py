@@ -1,7 +1,6 @@
 """Processes that run engines, which tests end in every way there is."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -83,20 +82,3 @@ def wait_until() -> Callable[[Callable[[], bool], str], None]:
             time.sleep(0.005)
 
     return wait
-
-
-@pytest.fixture
-def is_running() -> Callable[[int], bool]:
-    """Tell whether a process exists and has not ended."""
-
-    def running(pid: int) -> bool:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        status = Path(f"/proc/{pid}/stat")
-        return not (status.exists() and status.read_text().rsplit(") ", 1)[1].startswith("Z"))
-
-    return running

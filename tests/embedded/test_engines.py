@@ -15,6 +15,7 @@ import redis
 import structlog
 
 import truerank
+from tests.processes import runs
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.account import choose_account
 from truerank.embedded.errors import (
@@ -67,15 +68,13 @@ def test_what_was_written_is_there_at_the_next_start(tmp_path: Path) -> None:
         assert remembered(engines) == (["kept"], ["kept"])
 
 
-def test_nothing_runs_and_no_socket_is_left_after_the_block(
-    tmp_path: Path, is_running: Callable[[int], bool]
-) -> None:
+def test_nothing_runs_and_no_socket_is_left_after_the_block(tmp_path: Path) -> None:
     with start_engines(tmp_path, durable=False) as engines:
         sockets = Path((tmp_path / "sockets").read_text())
         both = pids(tmp_path, engines.redis_url)
         assert sockets.is_dir()
 
-    assert not any(is_running(pid) for pid in both)
+    assert not any(runs(pid) for pid in both)
     assert not sockets.exists()
     assert not (tmp_path / "engine.json").exists()
 
@@ -83,7 +82,6 @@ def test_nothing_runs_and_no_socket_is_left_after_the_block(
 def test_the_engines_stop_cleanly_when_their_owner_is_killed(
     tmp_path: Path,
     starter: Start,
-    is_running: Callable[[int], bool],
     wait_until: Callable[[Callable[[], bool], str], None],
 ) -> None:
     owner = starter(tmp_path)
@@ -92,7 +90,7 @@ def test_the_engines_stop_cleanly_when_their_owner_is_killed(
 
     owner.kill()
 
-    wait_until(lambda: not any(is_running(pid) for pid in both), "both engines have ended")
+    wait_until(lambda: not any(runs(pid) for pid in both), "both engines have ended")
     wait_until(lambda: not sockets.exists(), "the folder of the sockets is gone")
     assert (
         (tmp_path / "log" / "postgresql.log").read_text().endswith("database system is shut down\n")
@@ -134,7 +132,6 @@ def test_an_owner_killed_while_it_starts_leaves_the_folder_usable(
 def test_engines_that_were_killed_recover_at_the_next_start(
     tmp_path: Path,
     starter: Start,
-    is_running: Callable[[int], bool],
     wait_until: Callable[[Callable[[], bool], str], None],
 ) -> None:
     owner = starter(tmp_path)
@@ -147,7 +144,7 @@ def test_engines_that_were_killed_recover_at_the_next_start(
     for pid in both:
         os.kill(pid, signal.SIGKILL)
     owner.kill()
-    wait_until(lambda: not any(is_running(pid) for pid in both), "both engines have ended")
+    wait_until(lambda: not any(runs(pid) for pid in both), "both engines have ended")
 
     assert (tmp_path / "engine.json").exists()
     assert (tmp_path / "postgres" / "postmaster.pid").exists()

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 import redis
 
+from tests.processes import owner
 from truerank.embedded import Engines, default_data_dir, start_engines
 from truerank.embedded.errors import EngineNotFound
 
@@ -80,13 +81,12 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads the owner of a process there")
 def test_neither_engine_runs_as_root(tmp_path: Path) -> None:
     with start_engines(tmp_path, durable=False) as engines:
         postmaster = (tmp_path / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
         with redis.Redis.from_url(engines.redis_url) as client:
             valkey = client.info("server")["process_id"]
-        owners = {Path(f"/proc/{pid}").stat().st_uid for pid in (postmaster, valkey)}
+        owners = {owner(int(pid)) for pid in (postmaster, valkey)}
 
     assert len(owners) == 1
     assert 0 not in owners

@@ -180,7 +180,7 @@ def _forget_stale_pid(cluster: Path) -> None:
         return
     try:
         cwd = Path(f"/proc/{number.decode()}/cwd").stat()
-    except (FileNotFoundError, PermissionError):
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
         return
     if not os.path.samestat(cwd, cluster.stat()):
         status.unlink()
