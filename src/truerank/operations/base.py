@@ -1,0 +1,42 @@
+"""What the operations of one client share."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from truerank.errors import Contended
+from truerank.read.answers import Answers
+from truerank.settings import Settings
+from truerank.steps import Pause, Query, Steps, T
+
+_TRIES_MAX = 5
+_PAUSE_S_MAX = 0.05
+
+
+class Base:
+    """The prefix of the keys, and what was read of boards, seasons and generations.
+
+    Args:
+        settings: of the client.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._prefix = settings.prefix
+        self._answers = Answers(prefix=settings.prefix, remember_ms=settings.board_cache_ms)
+
+
+def retried(attempt: Callable[[], Steps[T]]) -> Steps[T]:
+    """Run steps that are one transaction; again where others were in the way."""
+    for _ in range(_TRIES_MAX - 1):
+        try:
+            return (yield from attempt())
+        except Contended:
+            # Jitter parts those who were in each other's way.
+            yield Pause(random.uniform(0, _PAUSE_S_MAX))  # noqa: S311 - no secret
+    return (yield from attempt())
+
+
+def query(sql: str, parameters: Sequence[Any]) -> Steps[list[tuple[Any, ...]]]:
+    """Steps of one statement."""
+    rows: list[tuple[Any, ...]] = yield Query(sql, parameters)
+    return rows
