@@ -208,7 +208,12 @@ def _receipt() -> str:
 
 
 def _methods() -> str:
-    public = {name: value for name, value in vars(Operations).items() if not name.startswith("_")}
+    public = {
+        name: value
+        for kind in Operations.__bases__
+        for name, value in vars(kind).items()
+        if not name.startswith("_")
+    }
     return "\n".join(_callable(name, value) for name, value in public.items())
 
 
