@@ -1,74 +1,113 @@
-"""`truerank status`: how the pipeline is doing."""
+"""`truerank status` and `truerank doctor`: how an installation is, and what to do about it."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from truerank.cli.options import Given, Json
-from truerank.cli.output import duration_words, escaped, pairs, say, write_json
-from truerank.read.shapes import status_json
+from truerank.cli.output import duration_words, escaped, pairs, say, table, write_json
+from truerank.telemetry.safe import without_passwords
 
 if TYPE_CHECKING:
+    from truerank.cli.context import Installation
     from truerank.read.status import Status
 
 _WAITING_COUNTED_MAX = 100_000
+_STATUSES = {"healthy": 0, "lagging": 3, "degraded": 4}
+_SEVERITIES = {"ok": 0, "warning": 3, "error": 4}
 
 
-def status(*, json: Json = False, given: Given) -> None:
-    """Show how the pipeline is doing: what waits, who works, how far the projection is."""
+def status(*, json: Json = False, given: Given) -> int:
+    """Tell how the pipeline is doing: a verdict, why, what to do, and the numbers behind it.
+
+    Exit status: 0 healthy; 3 lagging: everything works, what is shown is older than it should be;
+    4 degraded: somebody is served worse than promised, or soon will be.
+    """
     from truerank.client import Truerank
+    from truerank.read.shapes import status_json
 
     with (
-        given.installation(project=False) as installation,
+        given.installation(project=False, check=False) as installation,
         Truerank(installation.settings) as client,
     ):
         found = client.status()
-        redis_version = _redis_version(str(installation.settings.redis_url))
-        engines = installation.engines
-    age_ms = _age_ms(found)
     if json:
-        embedded = None
-        if engines is not None:
-            embedded = {
-                "data": str(engines.data),
-                "owner_pid": engines.owner_pid,
-                "attached": engines.attached,
-            }
-        write_json(
-            status_json(found)
-            | {"last_tick_age_ms": age_ms, "redis_version": redis_version, "embedded": embedded}
-        )
-        return
-    age = "never" if age_ms is None else f"{duration_words(age_ms)} ago"
-    many = "or more " if found.outbox_waiting >= _WAITING_COUNTED_MAX else ""
-    rows = [
-        ("projection", f"{found.projection}, {found.groups_live} of {found.groups} groups"),
-        ("last tick", age),
-        ("outbox", f"{found.outbox_waiting} {many}waiting, {found.outbox_bytes} bytes"),
-        ("workers", f"{found.workers}, with {found.groups_leased} of {found.groups} groups"),
-        ("boards", f"{found.boards}, with {found.rankings} rankings"),
-        ("PostgreSQL", found.database_version),
-        ("Redis", redis_version or "does not answer"),
-    ]
+        write_json(status_json(found) | {"embedded": _embedded(installation)})
+    else:
+        for line in pairs((name, escaped(text)) for name, text in _rows(found, installation)):
+            say(line)
+    return _STATUSES[found.verdict]
+
+
+def _embedded(installation: "Installation") -> dict[str, object] | None:
+    engines = installation.engines
+    if engines is None:
+        return None
+    return {
+        "data": str(engines.data),
+        "owner_pid": engines.owner_pid,
+        "attached": engines.attached,
+    }
+
+
+def _rows(found: "Status", installation: "Installation") -> Iterator[tuple[str, str]]:
+    yield "verdict", found.verdict
+    for problem in found.problems:
+        yield "  because", problem.message
+        yield "  to do", problem.advice
+    yield "projection", f"{found.projection}, {found.groups_live} of {found.groups} groups"
+    if found.lag_ms is not None:
+        yield "lag", duration_words(found.lag_ms)
+    if found.database_error is None:
+        yield from _database_rows(found)
+    yield "PostgreSQL", found.database_version or "does not answer"
+    yield "Redis", found.redis_version or "does not answer"
+    engines = installation.engines
     if engines is not None:
         runs = f"run by process {engines.owner_pid}" if engines.attached else "run for this command"
-        rows.append(("engines", f"embedded, {runs}, in {engines.data}"))
-    for line in pairs((name, escaped(text)) for name, text in rows):
+        yield "engines", f"embedded, {runs}, in {engines.data}"
+
+
+def _database_rows(found: "Status") -> Iterator[tuple[str, str]]:
+    age = found.last_tick_age_ms
+    yield "last tick", "never" if age is None else f"{duration_words(age)} ago"
+    many = "or more " if (found.outbox_waiting or 0) >= _WAITING_COUNTED_MAX else ""
+    waited = f", for {duration_words(found.outbox_age_ms)}" if found.outbox_age_ms else ""
+    waiting = f"{found.outbox_waiting} {many}waiting{waited}"
+    yield "outbox", f"{waiting}, {found.outbox_bytes} bytes"
+    yield "workers", f"{found.workers}, with {found.groups_leased} of {found.groups} groups"
+    yield "boards", f"{found.boards}, with {found.rankings} rankings"
+    if found.parked_rows:
+        yield "parked", f"{found.parked_rows} rows: see `truerank attachment parked`"
+
+
+def doctor(*, json: Json = False, given: Given) -> int:
+    """Examine the deployment: servers, settings, role, schema, clocks; and say what to do.
+
+    It changes nothing. Run it after an installation, after an upgrade of a server, and when
+    `truerank status` is not healthy.
+
+    Exit status: 0 all is well; 3 warnings: it works, and may not when it matters; 4 errors.
+    """
+    from dataclasses import asdict
+
+    from truerank.doctor.examine import examine
+    from truerank.doctor.findings import Severity
+
+    with given.installation(project=False, check=False) as installation:
+        found = list(examine(installation.settings))
+    worst = max((finding.severity for finding in found), key=list(Severity).index)
+    if json:
+        write_json({"verdict": worst, "findings": [asdict(finding) for finding in found]})
+        return _SEVERITIES[worst]
+    rows = [
+        line
+        for finding in found
+        for line in (
+            (finding.severity, finding.check, finding.message),
+            *([("", "  to do", finding.advice)] if finding.advice else []),
+        )
+    ]
+    cells = [(severity, check, escaped(without_passwords(text))) for severity, check, text in rows]
+    for line in table(("severity", "check", "finding"), cells, left="severity check finding")[1:]:
         say(line)
-
-
-def _age_ms(found: "Status") -> int | None:
-    if found.last_tick_at is None:
-        return None
-    return max(0, int((datetime.now(UTC) - found.last_tick_at).total_seconds() * 1000))
-
-
-def _redis_version(url: str) -> str | None:
-    import redis
-
-    from truerank.embedded.valkey import version_of
-
-    try:
-        with redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2) as client:
-            return version_of(client)
-    except redis.RedisError:
-        return None
+    return _SEVERITIES[worst]

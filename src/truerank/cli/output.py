@@ -11,12 +11,21 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from truerank.model import Freshness, Source
+from truerank.telemetry.safe import escaped, without_passwords
 
-# Control characters, line and paragraph separators, marks that turn the direction of writing,
-# and halves of surrogate pairs. Joiners stay: scripts and emoji are written with them.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+__all__ = [
+    "complain",
+    "duration_words",
+    "escaped",
+    "freshness_words",
+    "note",
+    "pairs",
+    "say",
+    "shown",
+    "table",
+    "write_json",
+]
+
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
 _ISOLATED = "\u2068{}\u2069"  # from here on in its own direction, until there
 _UNITS_MS = (("ms", 1, 1000), ("s", 1000, 60_000), ("min", 60_000, 3_600_000))
@@ -47,19 +56,7 @@ def note(line: str) -> None:
 
 def complain(code: str, message: str) -> None:
     """Tell why a command failed."""
-    note(f"error[{escaped(code)}]: {escaped(message.strip().expandtabs(4), lines=True)}")
-
-
-def escaped(text: str, *, lines: bool = False) -> str:
-    """Text that a terminal shows as it is: what would do something is written as an escape.
-
-    Args:
-        text: anybody's.
-        lines: let line breaks through.
-    """
-    return _UNSAFE.sub(
-        lambda found: found[0] if lines and found[0] == "\n" else _escape(found[0]), text
-    )
+    note(f"error[{escaped(code)}]: {_told(message)}")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: str = "") -> list[str]:
@@ -119,6 +116,6 @@ def duration_words(ms: int) -> str:
     return f"{ms // _HOUR_MS} h" if ms < 2 * _DAY_MS else f"{ms // _DAY_MS} days"
 
 
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 - two digits
+def _told(message: str) -> str:
+    # A driver quotes the address that it can't read, with the password in it.
+    return escaped(without_passwords(message.strip().expandtabs(4)), lines=True)

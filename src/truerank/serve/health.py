@@ -1,38 +1,49 @@
-"""Health: whether the process lives, and whether it can answer as it should."""
-
-import asyncio
+"""Health: whether the process lives, and whether what it answers is as good as promised."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
+from truerank.errors import (
+    DatabaseUnavailable,
+    ProjectionUnavailable,
+    SchemaMismatch,
+    TruerankError,
+)
+from truerank.read.verdict import Verdict
 from truerank.serve.params import Params
-from truerank.serve.replies import reply
-from truerank.serve.service import service_of
+from truerank.serve.replies import error_reply, reply
+from truerank.serve.watch import Watch
 
-_PROBE_S_MAX = 3.0
+_ERRORS: dict[str, type[TruerankError]] = {
+    "database_away": DatabaseUnavailable,
+    "database_read_only": DatabaseUnavailable,
+    "schema_mismatch": SchemaMismatch,
+}
 
 
 async def live(request: Request) -> Response:
-    """`GET /health/live`: the process answers; it asks nobody else."""
+    """`GET /healthz`, `GET /health/live`: the process answers; it asks nobody else."""
     Params(request, ())
     return reply({"status": "live"})
 
 
 async def ready(request: Request) -> Response:
-    """`GET /health/ready`: the database answers, and every group has a copy of its epoch.
+    """`GET /readyz`, `GET /health/ready`: whether the verdict of `truerank status` is not degraded.
 
-    Otherwise 503 with the reason; what can be answered from the rest is answered all the same.
+    Otherwise 503 with the reasons; what can be answered from the rest is answered all the same.
     """
     Params(request, ())
-    try:
-        async with asyncio.timeout(_PROBE_S_MAX):
-            status = await service_of(request).truerank.status()
-    except TimeoutError as exc:
-        raise DatabaseUnavailable(f"no answer within {_PROBE_S_MAX:g} s") from exc
-    if status.projection != "whole":
-        raise ProjectionUnavailable(
-            f"{status.groups_live} of {status.groups} groups have a copy in Redis:"
-            f" {status.projection}"
-        )
-    return reply({"status": "ready", "groups": status.groups})
+    watch: Watch = request.app.state.watch
+    status = await watch.status()
+    problems = [
+        {"code": problem.code, "message": problem.message, "advice": problem.advice}
+        for problem in status.problems
+    ]
+    if status.verdict is Verdict.DEGRADED:
+        kind = _ERRORS.get(status.problems[0].code, ProjectionUnavailable)
+        error = kind("; ".join(problem.message for problem in status.problems))
+        return error_reply(error, status=status.verdict, problems=problems)
+    shown = "ready" if status.verdict is Verdict.HEALTHY else status.verdict
+    return reply(
+        {"status": shown, "groups": status.groups} | ({"problems": problems} if problems else {})
+    )

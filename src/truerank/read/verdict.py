@@ -1,0 +1,186 @@
+"""Whether an installation is well: one judgement for people, metrics and health checks. Pure.
+
+`degraded`: somebody is served worse than promised, or soon will be. `lagging`: everything works,
+and what is shown is older than it should be. What to do stands beside each reason.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from truerank.read.status import Status
+
+_LAG_MS_MAX = 5_000
+_SILENCE_MS_MAX = 4_000
+_HEARTBEATS_MAX = 3
+_TURNS_MAX = 2
+_GROUPS_NAMED_MAX = 8
+
+
+class Verdict(StrEnum):
+    """How an installation is, from good to bad."""
+
+    HEALTHY = "healthy"
+    LAGGING = "lagging"
+    DEGRADED = "degraded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One reason why the verdict isn't `healthy`."""
+
+    code: str
+    verdict: Verdict
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the settings say is usual."""
+
+    heartbeat_ms: int
+    segment_s: int
+
+    @property
+    def silence_ms_max(self) -> int:
+        """After how long without a sign of life something has stopped."""
+        return max(_SILENCE_MS_MAX, _HEARTBEATS_MAX * self.heartbeat_ms)
+
+
+def deaf(error: str) -> Problem:
+    """A process that gets no hints: its live streams are silent."""
+    return _degraded(
+        "hints_deaf",
+        f"live streams of this process get no hints: {error}",
+        "let the user in TRUERANK_REDIS_URL SUBSCRIBE to the channels, and see that Redis answers",
+    )
+
+
+def worst(problems: Iterable[Problem]) -> Verdict:
+    """The verdict that several problems come to."""
+    return max((p.verdict for p in problems), key=list(Verdict).index, default=Verdict.HEALTHY)
+
+
+def judge(status: "Status", expected: Expected) -> tuple[Problem, ...]:
+    """Every reason why an installation isn't healthy, the worst first."""
+    found = [*_stores(status), *_projection(status, expected), *_outbox(status, expected)]
+    return tuple(sorted(found, key=lambda problem: problem.verdict is not Verdict.DEGRADED))
+
+
+def _stores(status: "Status") -> Iterator[Problem]:
+    if status.database_error_code == "schema_mismatch":
+        yield _degraded(
+            "schema_mismatch", f"{status.database_error}", "run `truerank migrate` of this release"
+        )
+    elif status.database_error is not None:
+        yield _degraded(
+            "database_away",
+            f"PostgreSQL: {status.database_error}",
+            "scores can't be written; see that PostgreSQL runs and takes connections",
+        )
+    if status.read_only:
+        yield _degraded(
+            "database_read_only",
+            "PostgreSQL takes no writes",
+            "point TRUERANK_DATABASE_URL at the primary, or see why it is read-only",
+        )
+    if status.redis_error is not None:
+        yield _degraded(
+            "redis_away",
+            f"Redis: {status.redis_error}",
+            "boards come from PostgreSQL meanwhile; see that Redis runs and answers",
+        )
+    if status.scripts_error is not None:
+        yield _degraded(
+            "scripts_fail",
+            f"Redis answers, but not to scripts: {status.scripts_error}",
+            "let the user in TRUERANK_REDIS_URL call EVALSHA and EVAL; `truerank doctor` has more",
+        )
+    if status.eviction_policy not in {None, "noeviction"}:
+        yield _degraded(
+            "redis_evicts",
+            f"maxmemory-policy is {status.eviction_policy}: Redis may drop parts of boards",
+            "set maxmemory-policy to noeviction",
+        )
+
+
+def _projection(status: "Status", expected: Expected) -> Iterator[Problem]:
+    if status.groups is None:
+        return
+    limit_ms = expected.silence_ms_max
+    if status.workers == 0:
+        yield _degraded(
+            "worker_missing", "no worker holds a group", "start `truerank worker`, or `truerank up`"
+        )
+    elif status.last_tick_age_ms is None or status.last_tick_age_ms > limit_ms:
+        age = "ever" if status.last_tick_age_ms is None else f"for {_s(status.last_tick_age_ms)}"
+        yield _degraded(
+            "ticks_stopped",
+            f"no worker has ticked {age}",
+            "the workers' logs say why; restart them where they say nothing",
+        )
+    elif status.stalled_groups:
+        yield _degraded(
+            "copies_stalled",
+            f"ticks are taken, but nothing arrives in {_named(status.stalled_groups)}",
+            "writes to Redis fail: its memory may be full, or it may be a replica; see the"
+            " workers' logs and truerank_errors_total",
+        )
+    if status.redis_error is None and status.groups_live < status.groups:
+        yield _degraded(
+            "copies_missing",
+            f"{status.groups_live} of {status.groups} groups have a copy in Redis",
+            "a worker fills them by itself; until then PostgreSQL answers for them",
+        )
+    if status.workers and status.groups_leased is not None and status.groups_leased < status.groups:
+        yield _lagging(
+            "groups_unleased",
+            f"{status.groups_leased} of {status.groups} groups have a worker",
+            "a worker takes them within seconds; where not, start another",
+        )
+    if status.parked_rankings:
+        yield _degraded(
+            "rankings_parked",
+            f"{status.parked_rankings} rankings hold a standing that could not be applied",
+            "PostgreSQL answers for them meanwhile; truerank.parked_standings() tells why",
+        )
+
+
+def _outbox(status: "Status", expected: Expected) -> Iterator[Problem]:
+    if status.lag_ms is not None and status.lag_ms > max(_LAG_MS_MAX, expected.silence_ms_max):
+        yield _lagging(
+            "behind",
+            f"what is shown is {_s(status.lag_ms)} old, and {status.outbox_waiting} rows wait",
+            "wait where it falls; where it grows, start another worker",
+        )
+    if (
+        status.segment_age_ms is not None
+        and status.segment_age_ms > _TURNS_MAX * expected.segment_s * 1000
+    ):
+        yield _degraded(
+            "ring_stuck",
+            f"the outbox has written to one segment for {_s(status.segment_age_ms)}",
+            "a copy that nobody brings forward, or a lock on the outbox, keeps it from being"
+            " emptied: see `truerank doctor`",
+        )
+
+
+def _degraded(code: str, message: str, advice: str) -> Problem:
+    return Problem(code=code, verdict=Verdict.DEGRADED, message=message, advice=advice)
+
+
+def _lagging(code: str, message: str, advice: str) -> Problem:
+    return Problem(code=code, verdict=Verdict.LAGGING, message=message, advice=advice)
+
+
+def _s(ms: int) -> str:
+    return f"{ms // 1000} s"
+
+
+def _named(groups: tuple[int, ...]) -> str:
+    shown = ", ".join(str(group) for group in groups[:_GROUPS_NAMED_MAX])
+    more = len(groups) - _GROUPS_NAMED_MAX
+    return f"group {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""What a process tells about itself: its log, and what it counts."""
