@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks)
+# Each process has engines of its own; the tests of one file stay together. None: PARALLEL=
+PARALLEL ?= -n 2 --dist loadscope
 
-.PHONY: help setup run test test-engines check format docs bench soak lock clean
+.PHONY: help setup run test test-engines test-pooler check format docs bench soak lock clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 15
@@ -26,14 +28,20 @@ run: setup ## the demo, in the foreground: engines, worker, page
 	$(BIN)/truerank up --demo
 
 test: setup ## every test except the soak tests
-	$(BIN)/pytest -m "not soak" $(ARGS)
+	$(BIN)/pytest $(PARALLEL) -m "not soak" $(ARGS)
 
 # What packages of the system bring is older than the wheels: the suites of both stores run on it.
 test-engines: setup ## the suites of SQL, Lua and projection on the system's PostgreSQL and Redis
 	TRUERANK_PG_BINDIR="$$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)" \
 	TRUERANK_VALKEY_SERVER="$$(command -v redis-server)" \
-	  $(BIN)/pytest -m "not soak" $(ARGS) \
+	  $(BIN)/pytest $(PARALLEL) -m "not soak" $(ARGS) \
 	  tests/sql tests/write tests/lua tests/projection tests/conformance
+
+# Where sessions are handed on between transactions; what is left in one would be found by others.
+test-pooler: setup ## the suites of writing, projection, clients and HTTP through PgBouncer
+	TRUERANK_TEST_POOLER=1 $(BIN)/pytest $(PARALLEL) -m "not soak" $(ARGS) \
+	  tests/write tests/projection tests/client/test_both.py tests/client/test_outages.py \
+	  tests/http/test_scores.py tests/http/test_answers.py tests/http/test_gather.py
 
 soak: setup ## the tests that take minutes
 	$(BIN)/pytest -m soak $(ARGS)

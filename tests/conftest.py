@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -18,6 +18,7 @@ import redis
 import structlog
 from psycopg import sql
 
+from tests.faults.pooler import asked_for, pooler
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.account import choose_account
 from truerank.embedded.binaries import find_valkey
@@ -27,7 +28,8 @@ _DATA_DIR = Path(os.environ.get("TRUERANK_TEST_DATA") or _REPOSITORY.parent / "s
 _TEMPLATE = "truerank_template"
 _REDIS_DATABASES = 64  # as many as the embedded engine has
 _START_S_MAX = 30.0
-_LEFT_OUT = pytest.StashKey[dict[str, str]]()
+_LEFT_OUT = "left out"  # a property of a test, which a worker of pytest-xdist reports too
+_TOOK = "took"  # the same, of tests that measure how long a repair takes
 
 # A machine that does other things as well makes single examples slow, not wrong.
 hypothesis.settings.register_profile("truerank", deadline=None, print_blob=True)
@@ -74,18 +76,50 @@ def used() -> list[str]:
     return []
 
 
+@pytest.fixture(scope="session")
+def way_in(engines: Engines) -> Iterator[Callable[[str], str]]:
+    """What makes the URL that clients use out of one that leads to the server.
+
+    `make test-pooler` puts PgBouncer between the two; otherwise they are the same.
+    """
+    if not asked_for():
+        yield str
+        return
+    # Connections that tests open themselves may ask for options; those of the package do not.
+    with pooler(engines.database_url, further="ignore_startup_parameters = options") as through:
+        yield through
+
+
 @pytest.fixture
 def database_url(
-    engines: Engines, template: str, numbers: Iterator[int], used: list[str]
+    engines: Engines,
+    template: str,
+    numbers: Iterator[int],
+    used: list[str],
+    way_in: Callable[[str], str],
 ) -> Iterator[str]:
     """The URL of a database of this test's own, migrated and otherwise empty."""
-    yield from _database(engines, template, next(numbers), used)
+    yield from map(way_in, _database(engines, template, next(numbers), used))
+
+
+@pytest.fixture(scope="module")
+def shared_database_url(
+    engines: Engines,
+    template: str,
+    numbers: Iterator[int],
+    used: list[str],
+    way_in: Callable[[str], str],
+) -> Iterator[str]:
+    """The URL of a migrated database for the tests of a module, each with boards of its own."""
+    yield from map(way_in, _database(engines, template, next(numbers), used))
 
 
 @pytest.fixture
-def empty_database_url(engines: Engines, numbers: Iterator[int], used: list[str]) -> Iterator[str]:
+def empty_database_url(
+    engines: Engines, numbers: Iterator[int], used: list[str], way_in: Callable[[str], str]
+) -> Iterator[str]:
     """The URL of a database of this test's own that was never migrated."""
-    yield from _database(engines, "template0", next(numbers), used)
+    yield from map(way_in, _database(engines, "template0", next(numbers), used))
 
 
 @pytest.fixture
@@ -177,27 +211,41 @@ def chromium() -> dict[str, Any]:
     return {"executable_path": _find_program("chromium"), "args": arguments}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_LEFT_OUT] = {}
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if asked_for() and item.get_closest_marker("direct"):
+        pytest.skip("a pooler stands before PostgreSQL")
     for marker in item.iter_markers("system"):
         missing = [program for program in marker.args if _find_program(program) is None]
         if missing:
             reason = f"{' and '.join(missing)} not found"
-            item.config.stash[_LEFT_OUT][item.nodeid] = reason
+            item.user_properties.append((_LEFT_OUT, reason))
             pytest.skip(reason)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    left_out = config.stash[_LEFT_OUT]
-    if left_out:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", [])
+    left_out = [
+        (report.nodeid, dict(getattr(report, "user_properties", ())).get(_LEFT_OUT))
+        for report in skipped
+    ]
+    if any(reason for _, reason in left_out):
         terminalreporter.section("left out: programs that this machine lacks")
-        for name, reason in left_out.items():
-            terminalreporter.write_line(f"{name}: {reason}")
+        for name, reason in left_out:
+            if reason:
+                terminalreporter.write_line(f"{name}: {reason}")
+    took = [
+        (report.nodeid.rpartition("::test_")[2], line)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for name, line in report.user_properties
+        if name == _TOOK
+    ]
+    if took:
+        terminalreporter.section("faults: until all was well again")
+        width = max(len(name) for name, _ in took)
+        for name, line in took:
+            terminalreporter.write_line(f"{name:{width}}  {line}")
     if not _DATA_DIR.is_dir():
         terminalreporter.section("left out: tests on real data")
         terminalreporter.write_line(f"{_DATA_DIR} is missing; TRUERANK_TEST_DATA names another")

@@ -2,15 +2,17 @@
 
 import re
 import select
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import psycopg_pool
 
 from truerank.errors import (
     Contended,
+    DatabaseFull,
     DatabaseUnavailable,
     InvalidInput,
     NotAllowed,
@@ -18,6 +20,7 @@ from truerank.errors import (
     TruerankError,
 )
 from truerank.schema.migrate import mismatch_error
+from truerank.sessions import AWAY, LIMIT_SESSION, LIMIT_TRANSACTION, Limits, primary_only
 from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
@@ -37,13 +40,6 @@ CALLER_MISTAKES = (
     psycopg.errors.IntervalFieldOverflow,
     psycopg.errors.NumericValueOutOfRange,
 )
-# The last is a primary that became a standby.
-AWAY = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg_pool.PoolTimeout,
-    psycopg.errors.ReadOnlySqlTransaction,
-)
 SCHEMA_ABSENT = (
     psycopg.errors.InvalidSchemaName,
     psycopg.errors.UndefinedTable,
@@ -61,14 +57,195 @@ def urls(settings: Settings) -> tuple[str, str]:
     return settings.database_url, settings.redis_url
 
 
-def connection_kwargs(settings: Settings) -> dict[str, Any]:
-    """Options of every pooled connection: each statement is a transaction, with a deadline."""
-    return {
-        "autocommit": True,
-        "application_name": "truerank",
-        "connect_timeout": max(2, settings.database_timeout_ms // 1000),
-        "options": f"-c statement_timeout={settings.database_timeout_ms}",
-    }
+Refusals = deque[str]  # why the last connection was not made
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection of a `Database`, and whether a pooler stands between it and the server."""
+
+    pooled = False
+
+    @classmethod
+    def connect(cls, conninfo: str = "", *, refusals: Refusals, **kwargs: Any) -> Self:  # type: ignore[override]
+        """Connect; note why not."""
+        try:
+            return super().connect(conninfo, **kwargs)
+        except psycopg.OperationalError as exc:
+            refusals.append(str(exc))
+            raise
+
+
+class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """See `Connection`."""
+
+    pooled = False
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", *, refusals: Refusals, **kwargs: Any) -> Self:  # type: ignore[override]
+        """Connect; note why not."""
+        try:
+            return await super().connect(conninfo, **kwargs)
+        except psycopg.OperationalError as exc:
+            refusals.append(str(exc))
+            raise
+
+
+class Database:
+    """The connections of a blocking client: each statement is a transaction, with limits.
+
+    Works through a pooler in transaction mode: nothing is left in a session then. The limits go
+    with each statement, in one round trip, and nothing is prepared.
+
+    Args:
+        url: of PostgreSQL. A standby is refused, unless the URL itself asks for one.
+        settings: of the process.
+        application: by this name the server lists the connections.
+        lock_ms: how long a statement may wait for a lock.
+    """
+
+    def __init__(
+        self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
+    ) -> None:
+        self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
+        self._refusals: Refusals = deque(maxlen=1)
+        self._pool = psycopg_pool.ConnectionPool(
+            url,
+            connection_class=Connection,
+            min_size=0,
+            max_size=settings.pool_max,
+            open=False,
+            timeout=connection_wait_s(settings),
+            kwargs=_connection_kwargs(url, settings, application, self._refusals),
+            configure=self._configure,
+        )
+
+    def open(self) -> None:
+        """Open the pool; connections are made as they are needed."""
+        self._pool.open()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+    def query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own, committed on return; give its rows.
+
+        Raises:
+            DatabaseUnavailable: no connection, or it was lost: then it may have been committed.
+            TruerankError: see `translate`.
+        """
+        try:
+            with self._borrowed() as conn:
+                try:
+                    if not conn.pooled:
+                        return conn.execute(sql, params, binary=True).fetchall()
+                    # One round trip. Its end alone would commit as well, but psycopg 3.3 garbles
+                    # the error of a commit that fails there.
+                    with conn.pipeline(), conn.transaction():
+                        conn.execute(LIMIT_TRANSACTION, self._limits.of_transaction())
+                        cursor = conn.execute(sql, params, binary=True)
+                    return cursor.fetchall()
+                except psycopg.errors.ReadOnlySqlTransaction:
+                    # A primary that was demoted keeps its connections: the next one is made anew.
+                    conn.close()
+                    raise
+        except psycopg_pool.PoolTimeout as exc:
+            raise _no_connection(exc, self._refusals) from exc
+        except psycopg.Error as exc:
+            raise translate(exc) from exc
+
+    def _configure(self, conn: Connection) -> None:
+        limited = conn.execute(LIMIT_SESSION, self._limits.of_session(conn)).fetchone()
+        conn.pooled = limited is None
+        self._refusals.clear()
+        if conn.pooled:
+            conn.prepare_threshold = None
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[Connection]:
+        # No connection that the server ended while it lay there. The `check` of a pool would cost
+        # a round trip each time, and a second's pause for each that it finds ended.
+        conn = self._pool.getconn()
+        for _ in range(self._pool.max_size):
+            if not _is_ended(conn):
+                break
+            conn.close()
+            self._pool.putconn(conn)
+            conn = self._pool.getconn()
+        try:
+            with conn:
+                yield conn
+        finally:
+            self._pool.putconn(conn)
+
+
+class AsyncDatabase:
+    """The connections of an asyncio client; see `Database`."""
+
+    def __init__(
+        self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
+    ) -> None:
+        self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
+        self._refusals: Refusals = deque(maxlen=1)
+        self._pool = psycopg_pool.AsyncConnectionPool(
+            url,
+            connection_class=AsyncConnection,
+            min_size=0,
+            max_size=settings.pool_max,
+            open=False,
+            timeout=connection_wait_s(settings),
+            kwargs=_connection_kwargs(url, settings, application, self._refusals),
+            configure=self._configure,
+        )
+
+    async def open(self) -> None:
+        """Open the pool; connections are made as they are needed."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+
+    async def query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+        """See `Database.query`."""
+        try:
+            async with self._borrowed() as conn:
+                try:
+                    if not conn.pooled:
+                        return await (await conn.execute(sql, params, binary=True)).fetchall()
+                    async with conn.pipeline(), conn.transaction():
+                        await conn.execute(LIMIT_TRANSACTION, self._limits.of_transaction())
+                        cursor = await conn.execute(sql, params, binary=True)
+                    return await cursor.fetchall()
+                except psycopg.errors.ReadOnlySqlTransaction:
+                    await conn.close()
+                    raise
+        except psycopg_pool.PoolTimeout as exc:
+            raise _no_connection(exc, self._refusals) from exc
+        except psycopg.Error as exc:
+            raise translate(exc) from exc
+
+    async def _configure(self, conn: AsyncConnection) -> None:
+        cursor = await conn.execute(LIMIT_SESSION, self._limits.of_session(conn))
+        conn.pooled = await cursor.fetchone() is None
+        self._refusals.clear()
+        if conn.pooled:
+            conn.prepare_threshold = None
+
+    @asynccontextmanager
+    async def _borrowed(self) -> AsyncIterator[AsyncConnection]:
+        conn = await self._pool.getconn()
+        for _ in range(self._pool.max_size):
+            if not _is_ended(conn):
+                break
+            await conn.close()
+            await self._pool.putconn(conn)
+            conn = await self._pool.getconn()
+        try:
+            async with conn:
+                yield conn
+        finally:
+            await self._pool.putconn(conn)
 
 
 def connection_wait_s(settings: Settings) -> float:
@@ -79,44 +256,23 @@ def connection_wait_s(settings: Settings) -> float:
     return min(settings.database_timeout_ms / 1000, _CONNECTION_WAIT_S_MAX)
 
 
-@contextmanager
-def borrowed(pool: psycopg_pool.ConnectionPool) -> Iterator[psycopg.Connection[Any]]:
-    """A connection of a pool, none that the server ended while it lay there.
-
-    The `check` of a pool would cost a round trip each time, and a second's pause for each
-    connection that it finds ended.
-    """
-    conn = pool.getconn()
-    for _ in range(pool.max_size):
-        if not _is_ended(conn):
-            break
-        conn.close()
-        pool.putconn(conn)
-        conn = pool.getconn()
-    try:
-        with conn:
-            yield conn
-    finally:
-        pool.putconn(conn)
+def _connection_kwargs(
+    url: str, settings: Settings, application: str, refusals: Refusals
+) -> dict[str, Any]:
+    # No `options`: poolers refuse or drop them.
+    return {
+        "autocommit": True,
+        "application_name": application,
+        "connect_timeout": max(2, settings.database_timeout_ms // 1000),
+        "refusals": refusals,
+        **primary_only(url),
+    }
 
 
-@asynccontextmanager
-async def aborrowed(
-    pool: psycopg_pool.AsyncConnectionPool,
-) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-    """See `borrowed`."""
-    conn = await pool.getconn()
-    for _ in range(pool.max_size):
-        if not _is_ended(conn):
-            break
-        await conn.close()
-        await pool.putconn(conn)
-        conn = await pool.getconn()
-    try:
-        async with conn:
-            yield conn
-    finally:
-        await pool.putconn(conn)
+def _no_connection(exc: psycopg_pool.PoolTimeout, refusals: Refusals) -> DatabaseUnavailable:
+    # The pool only says that it took too long. What the driver says begins with addresses.
+    why = [line for last in refusals for line in last.rpartition("failed: ")[2].splitlines()[:1]]
+    return DatabaseUnavailable(": ".join((str(exc), *why)))
 
 
 def _is_ended(conn: psycopg.BaseConnection[Any]) -> bool:
@@ -155,5 +311,6 @@ _MEANINGS: tuple[tuple[tuple[type[psycopg.Error], ...], type[TruerankError]], ..
     (CONTENDED, Contended),
     (CALLER_MISTAKES, InvalidInput),
     ((psycopg.errors.InsufficientPrivilege,), NotAllowed),
+    ((psycopg.errors.DiskFull,), DatabaseFull),
     (AWAY, DatabaseUnavailable),
 )

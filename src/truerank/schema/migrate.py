@@ -1,8 +1,8 @@
 """Bring a database to the schema of this release, one runner at a time.
 
-Migrations are additive and never edited once released. Functions are replaced as a whole, in one
-transaction, whenever their digest differs. Old code keeps running meanwhile: a changed signature
-is a new function.
+Migrations are additive and never edited once released; each is one transaction, which holds the
+runner's lock. Functions are replaced as a whole, in one transaction as well, whenever their digest
+differs. Old code keeps running meanwhile: a changed signature is a new function.
 """
 
 import time
@@ -11,10 +11,12 @@ import psycopg
 
 from truerank.errors import DatabaseUnavailable, MigrationEdited, SchemaMismatch
 from truerank.schema import sql
+from truerank.sessions import primary_only
 
-# Any number that only this runner uses; session-level, so it needs a direct connection.
+# Any number that only this runner uses.
 _RUNNER_LOCK = 0x7472_6D69_6772
 _LOCK_WAIT_S_MAX = 60.0
+_LOCK_RETRY_S = 0.1
 _LOCK_TIMEOUT = "5s"
 
 _HISTORY = """
@@ -32,10 +34,10 @@ def migrate(database_url: str) -> list[int]:
     """Apply what is missing, and replace the functions if they differ.
 
     Safe to run again, and from several processes at once: one works, the others wait and find
-    nothing to do.
+    nothing to do. One that is killed leaves what it had finished, and no lock.
 
     Args:
-        database_url: a direct connection; not through a pooler in transaction mode.
+        database_url: of a role that owns the database's schema; through a pooler as well.
 
     Returns:
         The numbers of the migrations applied now, in order.
@@ -46,16 +48,16 @@ def migrate(database_url: str) -> list[int]:
         DatabaseUnavailable: no connection, or another runner holds the lock for too long.
     """
     try:
-        connection = psycopg.connect(database_url, autocommit=True)
+        connection = psycopg.connect(database_url, autocommit=True, **primary_only(database_url))
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
     with connection:
+        connection.prepare_threshold = None  # a pooler may stand between
         _check_encoding(connection)
-        _lock(connection)
-        try:
-            return _apply(connection)
-        finally:
-            connection.execute("SELECT pg_advisory_unlock(%s)", (_RUNNER_LOCK,))
+        applied: list[int] = []
+        while (step := _step(connection)) is not None:
+            applied += step
+        return applied
 
 
 def check(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
@@ -100,17 +102,21 @@ def _check_encoding(connection: "psycopg.Connection[tuple[object, ...]]") -> Non
         raise SchemaMismatch(f"the database must be UTF8, and is {row and row[0]}")
 
 
-def _lock(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    # Never wait inside pg_advisory_lock(): the waiter's snapshot would deadlock with a
-    # CREATE INDEX CONCURRENTLY of the runner that holds the lock.
+def _step(connection: "psycopg.Connection[tuple[object, ...]]") -> list[int] | None:
+    """Do the next thing that is missing, in one transaction; None where nothing is."""
+    # Never wait inside pg_advisory_lock(): the waiter's snapshot would hold up others.
     deadline = time.monotonic() + _LOCK_WAIT_S_MAX
     while True:
-        row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_RUNNER_LOCK,)).fetchone()
-        if row and row[0]:
-            return
+        with connection.transaction():
+            row = connection.execute(
+                "SELECT pg_try_advisory_xact_lock(%s)", (_RUNNER_LOCK,)
+            ).fetchone()
+            if row and row[0]:
+                connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+                return _apply_next(connection)
         if time.monotonic() > deadline:
             raise DatabaseUnavailable("another migration has been running for a minute")
-        time.sleep(0.1)
+        time.sleep(_LOCK_RETRY_S)
 
 
 def _done(connection: "psycopg.Connection[tuple[object, ...]]") -> dict[int, str]:
@@ -118,7 +124,7 @@ def _done(connection: "psycopg.Connection[tuple[object, ...]]") -> dict[int, str
     return {int(str(version)): str(sha256) for version, sha256 in rows}
 
 
-def _apply(connection: "psycopg.Connection[tuple[object, ...]]") -> list[int]:
+def _apply_next(connection: "psycopg.Connection[tuple[object, ...]]") -> list[int] | None:
     connection.execute(_HISTORY)
     done = _done(connection)
     files = _numbered()
@@ -127,36 +133,34 @@ def _apply(connection: "psycopg.Connection[tuple[object, ...]]") -> list[int]:
         raise SchemaMismatch(
             f"the database has migration {newer[-1]:04} of a newer release: upgrade this one"
         )
-    applied = []
+    edited = [
+        file.name for number, file in files.items() if done.get(number, file.sha256) != file.sha256
+    ]
+    if edited:
+        raise MigrationEdited(f"{edited[0]}.sql was edited after it was applied")
     for number, file in files.items():
-        if number in done:
-            if done[number] != file.sha256:
-                raise MigrationEdited(f"{file.name}.sql was edited after it was applied")
-            continue
-        with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+        if number not in done:
             connection.execute(file.text.encode())
             connection.execute(
                 "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)",
                 (number, file.name, file.sha256),
             )
-        applied.append(number)
+            return [number]
     if done.get(_FUNCTIONS[0]) != sql.functions_digest():
         _replace_functions(connection)
-    return applied
+        return []
+    return None
 
 
 def _replace_functions(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    with connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
-        # Bodies name each other; the order of files must not matter.
-        connection.execute("SET LOCAL check_function_bodies = off")
-        for file in sql.functions():
-            connection.execute(file.text.encode())
-        connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA truerank FROM PUBLIC")
-        connection.execute(
-            "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)"
-            " ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256,"
-            " applied_at = clock_timestamp()",
-            (*_FUNCTIONS, sql.functions_digest()),
-        )
+    # Bodies name each other; the order of files must not matter.
+    connection.execute("SET LOCAL check_function_bodies = off")
+    for file in sql.functions():
+        connection.execute(file.text.encode())
+    connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA truerank FROM PUBLIC")
+    connection.execute(
+        "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)"
+        " ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256,"
+        " applied_at = clock_timestamp()",
+        (*_FUNCTIONS, sql.functions_digest()),
+    )

@@ -1,0 +1,95 @@
+"""Any single key is lost, or holds something of another type."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+import pytest
+import redis
+
+from tests.faults.watching import BUSY, STILL
+from tests.projection.pipeline import Pipeline, differences, pipeline, wait_until
+from truerank.local import running_worker
+from truerank.model import Source
+from truerank.settings import Settings
+
+SCORES = {f"m{number}": number for number in range(5)}
+WRONG_TYPES: dict[str, Callable[[Pipeline, str], object]] = {
+    "text": lambda both, key: both.redis.set(key, "x"),
+    "list": lambda both, key: both.redis.rpush(key, "x"),
+    "hash": lambda both, key: both.redis.hset(key, "x", "x"),
+    "sorted set": lambda both, key: both.redis.zadd(key, {"x": 0}),
+}
+
+
+@pytest.fixture
+def both(settings: Settings, redis_url: str) -> Iterator[Pipeline]:
+    """Two boards of one group with two seasons each, shown, and a worker that runs."""
+    settings = msgspec.structs.replace(settings, redis_url=redis_url, heartbeat_ms=10)
+    with pipeline(settings, groups=1) as made:
+        for board in (BUSY, STILL):
+            made.client.create_board(board, seasons=["all", "year"])
+            made.submit(board, SCORES)
+        with running_worker(settings):
+            wait_until(partial(agree, made), "both stores agree")
+            yield made
+
+
+def keys_of(both: Pipeline) -> list[str]:
+    """The names of all keys, with the generation's left open."""
+    generation = both.generation()
+    assert generation is not None
+    keys = sorted(key.decode() for key in both.redis.scan_iter())
+    assert len(keys) == 3 + 2 * len(both.rankings()), "pointer, meta, counts; two of each ranking"
+    return [key.replace(generation, "*") for key in keys]
+
+
+def harm_each_key(both: Pipeline, harm: Callable[[str], object]) -> None:
+    """Harm one key after another; each time the truth is told, and Redis is whole again."""
+    truth = {board: dict(SCORES) for board in (BUSY, STILL)}
+    for name in keys_of(both):
+        generation = both.generation()
+        assert generation is not None
+        harm(name.replace("*", generation))
+        assert_truth(both, truth)
+
+        both.submit(BUSY, {"m1": 1})
+        truth[BUSY]["m1"] += 1
+        wait_until(partial(agree, both), f"both stores agree after {name}")
+        for board, scores in truth.items():
+            page = wait_until(partial(projected, both, board), f"{board} from Redis")
+            assert {e.member: int(e.score) for e in page.entries} == scores
+
+
+def assert_truth(both: Pipeline, truth: dict[str, dict[str, int]]) -> None:
+    """Whoever answers, the answer is true: nothing is written just now."""
+    for board, scores in truth.items():
+        for season in (None, both.client.season(board).label):
+            page = both.client.top(board, season, member="m3")
+            assert {e.member: int(e.score) for e in page.entries} == scores
+            assert page.places[0].score == str(scores["m3"])
+
+
+def agree(both: Pipeline) -> bool:
+    try:
+        return not differences(both)
+    except (redis.ResponseError, ValueError):
+        return False  # a key of another type, or a name that is none
+
+
+def projected(both: Pipeline, board: str) -> object:
+    page = both.client.top(board)
+    return page if page.freshness.source is Source.PROJECTION else None
+
+
+def test_a_key_that_is_deleted_is_noticed_and_made_again(both: Pipeline) -> None:
+    harm_each_key(both, both.redis.delete)
+
+
+@pytest.mark.parametrize("kind", WRONG_TYPES)
+def test_a_key_of_another_type_is_noticed_and_made_again(both: Pipeline, kind: str) -> None:
+    def garble(key: str) -> None:
+        both.redis.delete(key)
+        WRONG_TYPES[kind](both, key)
+
+    harm_each_key(both, garble)
