@@ -1,6 +1,7 @@
 """The Lua scripts, called as the worker and the readers call them, on one group of keys."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,7 +73,7 @@ class Scripts:
         copy = self.copy(generation)
         return self._call(
             "apply",
-            [self.group.pointer, copy.meta, copy.counts, *_keys(copy, parts)],
+            [self.group.pointer, copy.meta, copy.counts, copy.members, *_keys(copy, parts)],
             [
                 *(epoch, generation, cursor, pending, then, "2:n2"),
                 *(self.group.hints, "PUBLISH", len(meta), *_words(meta)),
@@ -99,10 +100,10 @@ class Scripts:
         copy = self.copy(generation)
         return self._call(
             "fill",
-            [copy.meta, copy.counts, *_keys(copy, parts)],
+            [copy.meta, copy.counts, copy.members, *_keys(copy, parts)],
             [
                 *(epoch, scan, then, "3:n3", high),
-                *(w for p in parts for w in (p.ranking, p.key_bytes, len(p.rows), *p.rows)),
+                *(w for p in parts for w in _packed(p)),
             ],
         )
 
@@ -128,12 +129,39 @@ class Scripts:
         around: int = 0,
         row_bytes: int = KEY_BYTES,
         snapshot: int = 0,
+        start: str = "at",
+        beside: bytes = b"",
+        low: bytes = b"",
+        high: bytes = b"",
+        middle: int | None = None,
+        up_to: int = 0,
+        marks: Sequence[bytes] = (),
     ) -> Any:
         copy = self.copy(generation)
         return self._call(
             "page",
-            [self.group.pointer, copy.meta, copy.counts, copy.places(ranking), copy.shown(ranking)],
-            [generation, ranking, row_bytes, offset, limit, snapshot, around, *members],
+            [
+                *(self.group.pointer, copy.meta, copy.counts),
+                *(copy.places(ranking), copy.shown(ranking), copy.members),
+            ],
+            [
+                generation,
+                ranking,
+                row_bytes,
+                snapshot,
+                start,
+                offset if start == "at" else beside,
+                low,
+                high,
+                limit,
+                around,
+                "" if middle is None else middle,
+                up_to,
+                BOARD,
+                len(members),
+                *members,
+                *marks,
+            ],
         )
 
     def meta(self, generation: str = COPY) -> dict[str, str]:

@@ -28,7 +28,7 @@ def names(rows: list[bytes]) -> list[str]:
 
 
 def slice_of(reply: list[Any]) -> tuple[list[str], int]:
-    rows, better = reply[4]
+    _, rows, better, _, _ = reply[4]
     return names(rows), better
 
 
@@ -87,7 +87,7 @@ def test_a_member_without_a_place_has_neither_place_nor_neighbourhood(ten: Scrip
     assert (reply[5], reply[6]) == ([[]], [])
 
     reply = ten.page("nobody", "m02", "", "m01", "m02")
-    assert reply[5] == [[], [0, 0, key(1)], [], [], [0, 0, key(1)]]
+    assert reply[5] == [[], [0, 0, key(1), 0], [], [], [0, 0, key(1), 0]]
 
 
 def test_equals_share_the_number_of_those_who_are_better(scripts: Scripts) -> None:
@@ -98,35 +98,113 @@ def test_equals_share_the_number_of_those_who_are_better(scripts: Scripts) -> No
     }
     scripts.apply(part(*(put(m, i + 1, at=n) for i, (m, n) in enumerate(at.items()))))
 
-    reply = scripts.page(*"abcde", offset=2, limit=3, around=3, row_bytes=4)
+    reply = scripts.page(*"abcde", offset=2, limit=3, around=3, row_bytes=4, up_to=1)
 
     assert slice_of(reply) == (["c", "d", "e"], 1)
-    assert [(place, better) for place, better, _ in reply[5]] == [
-        (0, 0),
-        (1, 1),
-        (2, 1),
-        (3, 1),
-        (4, 4),
+    assert [(place, better, up_to) for place, better, _, up_to in reply[5]] == [
+        (0, 0, 1),
+        (1, 1, 4),
+        (2, 1, 4),
+        (3, 1, 4),
+        (4, 4, 5),
     ]
     assert around_of(reply) == (0, ["a", "b", "c"], 0)
+
+
+def test_equals_with_the_greatest_bytes_there_are_end_with_the_ranking(scripts: Scripts) -> None:
+    scripts.apply(part(put("a", 1, at=2**64 - 2**32), put("b", 2, at=2**64 - 1)))
+
+    reply = scripts.page("a", "b", row_bytes=4, up_to=1)
+
+    assert [up_to for _, _, _, up_to in reply[5]] == [2, 2]
+
+
+def row(member: str, at: int) -> bytes:
+    return key(at) + member.encode()
+
+
+@pytest.mark.parametrize(
+    ("start", "beside", "limit", "expected"),
+    [
+        ("after", row("m03", 3 - 1), 3, TEN[3:6]),
+        ("after", row("m02zz", 1), 3, TEN[2:5]),  # a row that is there no more
+        ("after", row("m10", 9), 3, []),
+        ("after", b"", 2, TEN[:2]),
+        ("before", row("m04", 3), 2, TEN[1:3]),
+        ("before", row("m04", 3), 9, TEN[:3]),
+        ("before", row("m01", 0), 3, []),
+        ("before", row("m99", 99), 2, TEN[8:]),
+    ],
+)
+def test_a_slice_starts_beside_a_row_that_is_there_or_was(
+    ten: Scripts, start: str, beside: bytes, limit: int, expected: list[str]
+) -> None:
+    reply = ten.page(start=start, beside=beside, limit=limit)
+
+    first = TEN.index(expected[0]) if expected else {"after": 10, "before": 0}[start]
+    assert reply[4][0] == first
+    assert slice_of(reply) == (expected, first if expected else 0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "expected"),
+    [
+        ({"limit": 9}, 2, TEN[2:6]),
+        ({"limit": 9, "offset": 1}, 3, TEN[3:6]),
+        ({"limit": 9, "offset": 9}, 11, []),
+        ({"limit": 2, "start": "after", "beside": row("m03", 2)}, 3, TEN[3:5]),
+        ({"limit": 2, "start": "after", "beside": b""}, 2, TEN[2:4]),
+        ({"limit": 2, "start": "before", "beside": row("m99", 99)}, 4, TEN[4:6]),
+        ({"limit": 9, "start": "before", "beside": row("m05", 4)}, 2, TEN[2:4]),
+    ],
+)
+def test_a_slice_stays_between_its_bounds(
+    ten: Scripts, asked: dict[str, Any], first: int, expected: list[str]
+) -> None:
+    reply = ten.page(low=key(2), high=key(6), **asked)
+
+    assert (reply[4][0], reply[4][3:]) == (first, [2, 6])
+    assert names(reply[4][1]) == expected
+
+
+def test_bounds_that_cross_hold_nothing(ten: Scripts) -> None:
+    assert names(ten.page(low=key(6), high=key(2), limit=9)[4][1]) == []
+
+
+@pytest.mark.parametrize(
+    ("middle", "limit", "first"), [(0, 4, 0), (4, 5, 2), (9, 4, 6), (500, 4, 6), (3, 1, 3)]
+)
+def test_a_neighbourhood_may_lie_around_a_place(
+    ten: Scripts, middle: int, limit: int, first: int
+) -> None:
+    reply = ten.page(around=limit, middle=middle)
+
+    assert around_of(reply) == (first, TEN[first : first + limit], first)
+
+
+def test_how_many_come_before_a_key_is_counted(ten: Scripts) -> None:
+    reply = ten.page("m01", marks=[key(0), key(3), key(3)[:7], b"\xff" * 64])
+
+    assert reply[7] == [0, 3, 0, 10]
 
 
 def test_an_empty_ranking_is_an_answer(scripts: Scripts) -> None:
     reply = scripts.page("ann", ranking=RANKING + 7, limit=10, around=5)
 
     assert (reply[0], reply[3], reply[4], reply[5], reply[6]) == (
-        *(PageReply.OK, 0, [[], 0]),
+        *(PageReply.OK, 0, [0, [], 0, 0, 0]),
         *([[]], []),
     )
 
 
 def test_an_answer_carries_the_meta_of_its_copy_and_the_time(scripts: Scripts) -> None:
     _, meta, (seconds, micros), *_ = scripts.page()
-    assert meta == [b"e1", b"1", b"", None, None, None, None]
+    assert meta == [b"e1", b"1", b"", None, None, None, None, None]
 
     scripts.apply()
     now_s, _ = scripts.link.command("TIME")
-    assert scripts.page(snapshot=1)[1] == [b"e1", b"2", b"", None, b"7", None, b"20:20:"]
+    shown = scripts.page(snapshot=1)[1]
+    assert shown == [b"e1", b"2", b"", None, b"7", None, b"20:20:", None]
     assert 0 <= int(now_s) - int(seconds) < 60
     assert 0 <= int(micros) < 1_000_000
 

@@ -17,9 +17,11 @@ FILES = sorted(
 
 # What may stand beside < and >: numerals, and expressions that are numbers in these files.
 NUMBER = (
-    r"-?\d+|#[\w.]+|#?meta|high|low|shown_high|shown_low|at|i|applied|fields|rows|window|total"
+    r"-?\d+|#[\w.\[\]]+|#?meta|high|low|shown_high|shown_low|at|i|applied|seen|fields|rows|window|total"
+    r"|tick_id|covered_id|counts\.withheld|known_members"
     r"|tonumber\([^()]*(?:\([^()]*\))?[^()]*\)"
 )
+KEY = r"KEYS\[\w+( \+ 1)?\]|(meta|places|shown|counts|members)_key"
 COMPARISON = re.compile(r"(?P<left>[\w.#\]\[()'\"]+)\s*(?:<=|>=|<|>)\s*(?P<right>[\w.#\]\['\"]+)")
 STRING_OR_COMMENT = re.compile(r"--\[\[.*?\]\]|--[^\n]*|'[^'\n]*'|\"[^\"\n]*\"", re.DOTALL)
 
@@ -56,7 +58,7 @@ def test_a_script_touches_only_keys_that_it_was_given(name: str) -> None:
 
     assert keys
     for key in keys:
-        assert re.fullmatch(r"KEYS\[\w+( \+ 1)?\]|(meta|places|shown|counts)_key", key), (name, key)
+        assert re.fullmatch(KEY, key), (name, key)
 
 
 def test_scripts_that_write_rows_share_one_text() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+from truerank.crashpoints import crashpoint
 from truerank.outbox.ticks import Connection, Part
 from truerank.projection.copies import Copy
 
@@ -20,6 +21,7 @@ def scan_chunk(conn: Connection, copy: Copy, rows_max: int) -> tuple[list[Part],
     """
     ranking, member = json.loads(copy.scan) if copy.scan else (None, None)
     rows = conn.execute(_SCAN, (copy.group, ranking, member, rows_max), binary=True).fetchall()
+    crashpoint("chunk_read")
     parts = [Part(ranking, key_bytes, packed) for ranking, key_bytes, packed, _ in rows]
     if sum(len(part.rows) for part in parts) < rows_max:
         return parts, "done"

@@ -55,12 +55,17 @@ class Stamp:
 
     tick: Tick
     reached: str
+    contained: int  # the newest tick that `reached` contains
     time_us: int | None  # None: the clock jumped, so no bound can be given
     run_id: str | None
+    source: str = ""  # the cluster and timeline of the WAL that the tick is in
+    lives: str = ""  # of the server: see truerank.lives
 
     def base(self, held: Held) -> int:
-        """The copy's base after the batch: this tick, unless the batch was cut before it."""
-        return self.tick.id if self.reached == self.tick.snapshot else held.base
+        """The copy's base after the batch: this tick, or an earlier one where it was cut."""
+        if self.reached == self.tick.snapshot:
+            return self.tick.id
+        return max(held.base, self.contained)
 
 
 def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
@@ -69,6 +74,8 @@ def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
     room = rows_max
     for part in parts:
         at = 0
+        if not part.rows:
+            call.append(part)  # only to look whether the ranking is as it was left
         while at < len(part.rows):
             rows = part.rows[at : at + room]
             call.append(Part(part.ranking, part.key_bytes, rows))
@@ -88,7 +95,6 @@ def apply_calls(
     Made one by one, for a transaction may have changed millions of standings. With each, whether
     it is the last.
     """
-    generation = keys.generation(held.copy.generation)
     reached = cursor_text(stamp.tick, stamp.reached)
     last = max(0, (sum(len(part.rows) for part in parts) - 1) // rows_max)
     cursor, pending = held.cursor, held.pending
@@ -96,36 +102,84 @@ def apply_calls(
     for k, piece in enumerate(chunks(parts, rows_max) if parts else [[]]):
         after = f"{reached}|{k + 1}" if k < last else ""
         yield (
-            ScriptCall(
-                "apply",
-                [
-                    keys.pointer,
-                    generation.meta,
-                    generation.counts,
-                    *_ranking_keys(generation, piece),
-                ],
-                [
-                    held.copy.epoch,
-                    held.copy.generation,
-                    cursor,
-                    pending,
-                    after,
-                    f"{stamp.tick.id}:{stamp.tick.nonce}",
-                    keys.hints,
-                    publish,
-                    *(meta if k == last else [0]),
-                    *(
-                        word
-                        for part in piece
-                        for word in _words(
-                            part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
-                        )
-                    ),
-                ],
+            _apply_call(
+                held,
+                keys,
+                piece,
+                stamp,
+                pair=(cursor, pending),
+                after=after,
+                meta=meta if k == last else [0],
+                publish=publish,
             ),
             k == last,
         )
         pending = after
+
+
+def probe_call(
+    held: Held, keys: GroupKeys, parts: Sequence[Part], stamp: Stamp, *, pending: str, publish: str
+) -> ScriptCall:
+    """The call that tries rows of a batch on a copy, and leaves the cursor where it is.
+
+    What it writes is covered all the same: `probed` is the pending that names the tick.
+    """
+    return _apply_call(
+        held,
+        keys,
+        parts,
+        stamp,
+        pair=(held.cursor, pending),
+        after=probed(stamp),
+        meta=[0],
+        publish=publish,
+    )
+
+
+def probed(stamp: Stamp) -> str:
+    """The pending of a copy on which rows were tried, and of whose batch no call is done."""
+    return f"{cursor_text(stamp.tick, stamp.reached)}|0"
+
+
+def _apply_call(
+    held: Held,
+    keys: GroupKeys,
+    piece: Sequence[Part],
+    stamp: Stamp,
+    *,
+    pair: tuple[str, str],
+    after: str,
+    meta: Sequence[str | int],
+    publish: str,
+) -> ScriptCall:
+    generation = keys.generation(held.copy.generation)
+    return ScriptCall(
+        "apply",
+        [
+            keys.pointer,
+            generation.meta,
+            generation.counts,
+            generation.members,
+            *_ranking_keys(generation, piece),
+        ],
+        [
+            held.copy.epoch,
+            held.copy.generation,
+            *pair,
+            after,
+            f"{stamp.tick.id}:{stamp.tick.nonce}",
+            keys.hints,
+            publish,
+            *meta,
+            *(
+                word
+                for part in piece
+                for word in _words(
+                    part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
+                )
+            ),
+        ],
+    )
 
 
 def fill_call(
@@ -135,7 +189,12 @@ def fill_call(
     generation = keys.generation(held.copy.generation)
     return ScriptCall(
         "fill",
-        [generation.meta, generation.counts, *_ranking_keys(generation, parts)],
+        [
+            generation.meta,
+            generation.counts,
+            generation.members,
+            *_ranking_keys(generation, parts),
+        ],
         [
             held.copy.epoch,
             held.copy.scan,
@@ -145,7 +204,9 @@ def fill_call(
             *(
                 word
                 for part in parts
-                for word in _words(part.ranking, part.key_bytes, len(part.rows), *part.rows)
+                for word in _words(
+                    part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
+                )
             ),
         ],
     )
@@ -168,6 +229,8 @@ def _meta(held: Held, stamp: Stamp, reached: str) -> list[str | int]:
         "cursor": reached,
         "base": stamp.base(held),
         "snapshot": stamp.reached,
+        "source": stamp.source,
+        "lives": stamp.lives,
     }
     if stamp.reached == stamp.tick.snapshot:
         # Where the batch was cut, rows from before the tick are missing: the age of the copy stays

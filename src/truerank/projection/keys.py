@@ -44,6 +44,14 @@ class GenerationKeys:
         """Hash: ranking to `places tombstones withheld`."""
         return f"{self.stem}:counts"
 
+    @property
+    def members(self) -> str:
+        """Hash: member id to its states by board, each with a version; active members are absent.
+
+        While a scan is under way it also holds members that have become active since.
+        """
+        return f"{self.stem}:members"
+
     def places(self, ranking: int) -> str:
         """Sorted set: scores all 0, members sort key and member id: the order itself."""
         return f"{self.stem}:{ranking}:z"

@@ -4,7 +4,8 @@ the cursor, or the progress inside the batch.
 KEYS[1]  string  pointer of the group: a copy that isn't live gives no hints
 KEYS[2]  hash    meta of the generation
 KEYS[3]  hash    counts of its rankings
-KEYS[4+] per ranking: its places, its shown
+KEYS[4]  hash    members of the group that aren't active
+KEYS[5+] per ranking: its places, its shown
 ARGV[1]  epoch           ARGV[2]  generation
 ARGV[3]  cursor and      ARGV[4]  pending that are required
 ARGV[5]  pending to write ('' closes the batch: then the meta fields below are written)
@@ -13,9 +14,11 @@ ARGV[7]  channel of hints
 ARGV[8]  PUBLISH or SPUBLISH
 ARGV[9]  number n of meta fields, then n names and values
 then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
+(-1 bytes: states of members; no ranking has that number, and its keys stay untouched)
 
 Returns  1 APPLIED, rows applied, damaged rankings, 1 where readers read this copy
          | 2 CURSOR, cursor, pending | 3 MISSING | 4 FENCED
+         Where the members are damaged no row is applied, and ranking 0 is named.
 Repeat   any number of calls, in any order, end at the highest version.
 ]]
 local meta = redis.call('HMGET', KEYS[2], 'epoch', 'cursor', 'pending')
@@ -31,26 +34,37 @@ end
 
 local fields = tonumber(ARGV[9])
 local at = 10 + 2 * fields
-local key = 4
+local key = 5
 local total = 0
 local damaged = {}
 local boards = {}
 local changed = {}
+if not members_are_whole(KEYS[2], KEYS[4]) then
+    damaged[1] = '0'
+    at = #ARGV + 1
+end
 while at <= #ARGV do
-    local ranking, board = ARGV[at], ARGV[at + 1]
+    local ranking, board, key_bytes = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
     local first = at + 4
     local last = at + 3 + tonumber(ARGV[at + 3])
-    local applied = apply_rows(
-        KEYS[2], KEYS[3], KEYS[key], KEYS[key + 1], ranking, tonumber(ARGV[at + 2]), first, last)
-    if not applied then
-        damaged[#damaged + 1] = ranking
-    elseif applied > 0 then
-        total = total + applied
-        if not changed[board] then
-            boards[#boards + 1] = board
-            changed[board] = {}
+    if key_bytes == -1 then
+        apply_states(KEYS[2], KEYS[4], tonumber(board), first, last)
+    else
+        local applied, seen = apply_rows(
+            KEYS[2], KEYS[3], KEYS[4], KEYS[key], KEYS[key + 1], ranking, tonumber(board),
+            key_bytes, first, last)
+        if not applied then
+            damaged[#damaged + 1] = ranking
+        else
+            total = total + applied
+            if seen > 0 then
+                if not changed[board] then
+                    boards[#boards + 1] = board
+                    changed[board] = {}
+                end
+                changed[board][#changed[board] + 1] = ranking
+            end
         end
-        changed[board][#changed[board] + 1] = ranking
     end
     key = key + 2
     at = last + 1
@@ -59,7 +73,8 @@ end
 if fields > 0 then
     redis.call('HSET', KEYS[2], unpack(ARGV, 10, 9 + 2 * fields))
 end
-redis.call('HSET', KEYS[2], 'covered', ARGV[6], 'pending', ARGV[5])
+write_covered(KEYS[2], ARGV[6])
+redis.call('HSET', KEYS[2], 'pending', ARGV[5])
 
 local is_live = redis.call('GET', KEYS[1]) == ARGV[2]
 if is_live then

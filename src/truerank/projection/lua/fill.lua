@@ -2,13 +2,15 @@
 
 KEYS[1]  hash  meta of the generation
 KEYS[2]  hash  counts of its rankings
-KEYS[3+] per ranking: its places, its shown
+KEYS[3]  hash  members of the group that aren't active
+KEYS[4+] per ranking: its places, its shown
 ARGV[1]  epoch
 ARGV[2]  position of the scan that is required
 ARGV[3]  position to write
 ARGV[4]  a tick taken after the chunk was read: it covers these rows
 ARGV[5]  '' or, with the last chunk, the snapshot of that tick, which the cursor must contain
-then per ranking: ranking, bytes of a sort key, number of rows, the rows
+then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
+(-1 bytes: states of members, as in apply.lua)
 
 Returns  1 APPLIED, rows applied, damaged rankings | 2 SCAN, position | 3 MISSING | 4 FENCED
 ]]
@@ -24,23 +26,33 @@ if meta[2] ~= ARGV[2] then
 end
 
 local at = 6
-local key = 3
+local key = 4
 local total = 0
 local damaged = {}
+if not members_are_whole(KEYS[1], KEYS[3]) then
+    damaged[1] = '0'
+    at = #ARGV + 1
+end
 while at <= #ARGV do
-    local first = at + 3
-    local last = at + 2 + tonumber(ARGV[at + 2])
-    local applied = apply_rows(
-        KEYS[1], KEYS[2], KEYS[key], KEYS[key + 1], ARGV[at], tonumber(ARGV[at + 1]), first, last)
-    if applied then
-        total = total + applied
+    local ranking, board, key_bytes = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    local first = at + 4
+    local last = at + 3 + tonumber(ARGV[at + 3])
+    if key_bytes == -1 then
+        apply_states(KEYS[1], KEYS[3], board, first, last)
     else
-        damaged[#damaged + 1] = ARGV[at]
+        local applied = apply_rows(
+            KEYS[1], KEYS[2], KEYS[3], KEYS[key], KEYS[key + 1], ranking, board, key_bytes,
+            first, last)
+        if applied then
+            total = total + applied
+        else
+            damaged[#damaged + 1] = ranking
+        end
     end
     key = key + 2
     at = last + 1
 end
-redis.call('HSET', KEYS[1], 'covered', ARGV[4])
+write_covered(KEYS[1], ARGV[4])
 if ARGV[5] ~= '' then
     redis.call('HSET', KEYS[1], 'high', ARGV[5])
 end

@@ -1,22 +1,34 @@
---[[ page: one answer from one snapshot: a slice, some members' places, one neighbourhood.
+--[[ page: one answer from one snapshot: a slice, some members' places, one neighbourhood, counts.
 
 KEYS[1]  string  pointer of the group
 KEYS[2]  hash    meta of the generation
 KEYS[3]  hash    counts of its rankings
 KEYS[4]  zset    places of the ranking
 KEYS[5]  hash    shown of the ranking
+KEYS[6]  hash    members of the group that aren't active
 ARGV[1]  generation the caller believes in
 ARGV[2]  ranking
 ARGV[3]  leading bytes of a sort key in which equals agree (score and tie-breaks)
-ARGV[4]  first place of the slice, from 0        ARGV[5]  rows of the slice
-ARGV[6]  1: also the snapshot
-ARGV[7]  rows of the neighbourhood of the first member below; 0: none
-ARGV[8+] members
+ARGV[4]  1: also the snapshot, and the lives of the source
+ARGV[5]  where the slice starts: `at`, `after` or `before`
+ARGV[6]  at: places passed over, from 0; after, before: the row (sort key and member) it is beside
+ARGV[7]  first bytes of the slice's rows, from these on; '' no bound
+ARGV[8]  first bytes of the row that ends the slice; '' no bound
+ARGV[9]  rows of the slice
+ARGV[10] rows of the neighbourhood; 0: none
+ARGV[11] the place in its middle, from 0; '' that of the first member below
+ARGV[12] 1: of each member also how many are equal or better
+ARGV[13] board
+ARGV[14] number n of members, then the members
+then     keys, or first bytes of keys, before which to count
 
 Returns  1 OK, meta fields, TIME, total,
-           {rows of the slice, how many are better than its first},
-           per member {place, how many are better, sort key} or {},
-           {first place, rows, how many are better than its first} of the neighbourhood or {}
+           {first place, rows, how many are better than the first, places of both bounds}
+               of the slice,
+           per member {place, how many are better, sort key, how many are equal or better}, or
+               {state} of one that isn't active (h hidden, b banned, m merged), or {},
+           {first place, rows, how many are better than its first} of the neighbourhood or {},
+           how many come before each key
          | 2 MOVED, live generation | 3 MISSING | 4 DAMAGED
 ]]
 local live = redis.call('GET', KEYS[1])
@@ -24,12 +36,17 @@ if live ~= ARGV[1] then
     return {2, live or ''}
 end
 local meta = redis.call('HMGET', KEYS[2], 'epoch', 'tick', 'pending', 'through', 'time', 'run_id',
-    ARGV[6] == '1' and 'snapshot' or 'none', 'rankings')
+    ARGV[4] == '1' and 'snapshot' or 'none', ARGV[4] == '1' and 'lives' or 'none', 'rankings',
+    'members')
 if not meta[1] then
     return {3}
 end
-local known = tonumber(meta[8] or '0')
-meta[8] = nil
+local known = tonumber(meta[9] or '0')
+local known_members = tonumber(meta[10] or '0')
+meta[9], meta[10] = nil, nil
+if redis.call('HLEN', KEYS[6]) ~= known_members then
+    return {4}
+end
 local total = redis.call('ZCARD', KEYS[4])
 local count = redis.call('HGET', KEYS[3], ARGV[2])
 if not count then
@@ -43,38 +60,90 @@ if not places or total ~= tonumber(places)
 end
 
 local row_bytes = tonumber(ARGV[3])
-local function better_than(place)
-    return redis.call('ZLEXCOUNT', KEYS[4], '-', '(' .. string.sub(place, 1, row_bytes))
+local function before(key)
+    return redis.call('ZLEXCOUNT', KEYS[4], '-', '(' .. key)
 end
-local function slice(first, rows)
+local function better_than(place)
+    return before(string.sub(place, 1, row_bytes))
+end
+-- All that begin with the same bytes come before the least that begins with greater ones.
+local function up_to(place)
+    local at = row_bytes
+    while at > 0 and string.byte(place, at) == 255 do
+        at = at - 1
+    end
+    if at == 0 then
+        return total
+    end
+    return before(string.sub(place, 1, at - 1) .. string.char(string.byte(place, at) + 1))
+end
+local function rows_from(first, rows)
     local got = rows > 0 and redis.call('ZRANGE', KEYS[4], first, first + rows - 1) or {}
     return got, got[1] and better_than(got[1]) or 0
 end
 
-local rows, better = slice(tonumber(ARGV[4]), tonumber(ARGV[5]))
+-- Both ends as places: one walk down the list finds either, however long the slice is.
+local low = ARGV[7] == '' and 0 or before(ARGV[7])
+local high = ARGV[8] == '' and total or before(ARGV[8])
+local first, stop = low, high
+local wanted = tonumber(ARGV[9])
+if ARGV[5] == 'at' then
+    first = low + tonumber(ARGV[6])
+elseif ARGV[5] == 'after' then
+    first = math.max(low, redis.call('ZLEXCOUNT', KEYS[4], '-', '[' .. ARGV[6]))
+else
+    stop = math.min(high, before(ARGV[6]))
+    first = math.max(low, stop - wanted)
+end
+local rows, better = rows_from(first, math.max(0, math.min(wanted, stop - first)))
+
+-- The strictest of the states everywhere and on this board, or nil: active.
+local function state_of(member)
+    local record = known_members > 0 and redis.call('HGET', KEYS[6], member) or ''
+    local board, found = tonumber(ARGV[13]), {}
+    for scope_at = 1, #record, 13 do
+        local scope = struct.unpack('>I4', record, scope_at)
+        if scope == 0 or scope == board then
+            found[string.sub(record, scope_at + 12, scope_at + 12)] = true
+        end
+    end
+    return found.m and 'm' or found.b and 'b' or found.h and 'h' or nil
+end
+
 local members = {}
-for i = 8, #ARGV do
+local last = 14 + tonumber(ARGV[14])
+for i = 15, last do
     local shown = redis.call('HGET', KEYS[5], ARGV[i])
-    members[#members + 1] = {}
+    local state = state_of(ARGV[i])
+    members[#members + 1] = {state}
     if shown and #shown > 8 then
         local place = string.sub(shown, 9) .. ARGV[i]
         local rank = redis.call('ZRANK', KEYS[4], place)
-        if not rank and withheld == '0' then
+        -- Within a batch a state may be known whose moves are still to come.
+        if ((rank and state) or not (rank or state)) and meta[3] == '' then
             return {4}
         end
-        if rank then
-            members[#members] = {rank, better_than(place), string.sub(shown, 9)}
+        if rank and not state then
+            members[#members] = {rank, better_than(place), string.sub(shown, 9),
+                ARGV[12] == '1' and up_to(place) or 0}
         end
     end
 end
 
 local around = {}
-local window = tonumber(ARGV[7])
-if window > 0 and members[1][1] then
-    -- As many rows as asked for wherever the member stands, unless the board is smaller.
-    local first = math.max(0, math.min(
-        members[1][1] - math.floor((window - 1) / 2), total - window))
-    local around_rows, around_better = slice(first, window)
-    around = {first, around_rows, around_better}
+local window = tonumber(ARGV[10])
+local middle = tonumber(ARGV[11]) or members[1] and members[1][1]
+if window > 0 and middle then
+    -- As many rows as asked for wherever the middle is, unless the board is smaller.
+    local around_first = math.max(0, math.min(
+        middle - math.floor((window - 1) / 2), total - window))
+    local around_rows, around_better = rows_from(around_first, window)
+    around = {around_first, around_rows, around_better}
 end
-return {1, meta, redis.call('TIME'), total, {rows, better}, members, around}
+
+local counts = {}
+for i = last + 1, #ARGV do
+    counts[#counts + 1] = before(ARGV[i])
+end
+return {1, meta, redis.call('TIME'), total, {first, rows, better, low, high},
+    members, around, counts}

@@ -1,11 +1,18 @@
---[[ rows: apply packed standings to one ranking; shared by apply.lua and fill.lua.
+--[[ rows: apply packed rows to one ranking, or to the states; shared by apply.lua and fill.lua.
 
-A row is operation (1 byte: p put, d drop), version (8 bytes, big-endian), sort key, member id.
+A row of a ranking is operation (1 byte: p put, d drop, m move), version (8 bytes, big-endian), sort
+key (of a put), member id. A move has no version: it brings a place in line with the states.
+A row of states is operation s, version, state (1 byte, a: active), member id.
+Members that aren't active have a record in the members key: for each scope its board (4 bytes,
+0: all boards), the state's version (8 bytes), the state. A standing of theirs is kept in the
+table, but has no place.
 Versions are compared as two unsigned halves, never with < on strings: Lua would use the locale.
 A failed script is not rolled back, so places are written before versions: a place without its
 version is put right by the next call, a version without its place never would be.
 Many rows go in one command: to call one costs more than what it does for a row.
 ]]
+local SCOPE_BYTES = 13
+
 -- Nil where the ranking is damaged. One that lost its keys and its count together must not look
 -- like one that never was: meta knows how many rankings were ever counted.
 local function read_counts(meta_key, counts_key, ranking)
@@ -26,6 +33,23 @@ local function write_counts(meta_key, counts_key, ranking, text)
     end
 end
 
+-- Whether the members key holds as many members as meta says: without it the hidden would be seen.
+local function members_are_whole(meta_key, members_key)
+    local known = tonumber(redis.call('HGET', meta_key, 'members') or '0')
+    return redis.call('HLEN', members_key) == known
+end
+
+-- Two workers may be at work, and the one with the older tick may come last: what the newer one
+-- covers would be covered no longer.
+local function write_covered(meta_key, tick)
+    local covered = redis.call('HGET', meta_key, 'covered') or '0'
+    local tick_id = tonumber(string.match(tick, '^%d+'))
+    local covered_id = tonumber(string.match(covered, '^%d+'))
+    if tick_id > covered_id then
+        redis.call('HSET', meta_key, 'covered', tick)
+    end
+end
+
 local function is_newer(version, shown)
     local high, low = struct.unpack('>I4I4', version)
     local shown_high, shown_low = struct.unpack('>I4I4', shown)
@@ -34,6 +58,54 @@ end
 
 local function is_put(row)
     return string.byte(row, 1) == 112
+end
+
+local function is_move(row)
+    return string.byte(row, 1) == 109
+end
+
+-- Whether the member of a record is anything but active on a board.
+local function is_withheld(record, board)
+    for at = 1, #record, SCOPE_BYTES do
+        local scope = struct.unpack('>I4', record, at)
+        if (scope == 0 or scope == board) and string.byte(record, at + 12) ~= 97 then
+            return true
+        end
+    end
+    return false
+end
+
+-- Take in the states of one scope. While a scan is under way, active is kept with its version:
+-- the scan may still bring what was before.
+local function apply_states(meta_key, members_key, board, first, last)
+    local keeps = redis.call('HGET', meta_key, 'scan') ~= 'done'
+    local added = 0
+    for i = first, last do
+        local version, state = string.sub(ARGV[i], 2, 9), string.sub(ARGV[i], 10, 10)
+        local member = string.sub(ARGV[i], 11)
+        local record = redis.call('HGET', members_key, member) or ''
+        local others, known = '', nil
+        for at = 1, #record, SCOPE_BYTES do
+            if struct.unpack('>I4', record, at) == board then
+                known = string.sub(record, at + 4, at + 11)
+            else
+                others = others .. string.sub(record, at, at + 12)
+            end
+        end
+        if not known or is_newer(version, known) then
+            if state ~= 'a' or keeps then
+                others = others .. struct.pack('>I4', board) .. version .. state
+            end
+            if others ~= '' then
+                added = added + redis.call('HSET', members_key, member, others)
+            else
+                added = added - redis.call('HDEL', members_key, member)
+            end
+        end
+    end
+    if added ~= 0 then
+        redis.call('HINCRBY', meta_key, 'members', added)
+    end
 end
 
 -- Rows from `first` on, at most a thousand, for unpack has a limit. A member that comes again
@@ -52,40 +124,68 @@ local function slice(key_bytes, first, last)
     return members, first + #members
 end
 
--- Returns how many rows of a slice were newer than what was shown.
-local function apply_slice(counts, places_key, shown_key, key_bytes, first, members)
-    local all_shown = redis.call('HMGET', shown_key, unpack(members))
-    local added, removed, versions = {}, {}, {}
+-- Per member the sort key and id it was shown with, and whether that has a place: where nothing is
+-- withheld every one has.
+local function read_places(counts, places_key, members, all_shown)
+    local old, asked, placed = {}, {}, {}
     for k, member in ipairs(members) do
-        local row, shown = ARGV[first + k - 1], all_shown[k]
-        if not shown or is_newer(string.sub(row, 2, 9), shown) then
-            local was_placed = shown and #shown > 8
-            local old = was_placed and string.sub(shown, 9) .. member
-            versions[#versions + 1] = member
-            if is_put(row) then
-                local place = string.sub(row, 10)
-                if old ~= place then
-                    added[#added + 1] = 0
-                    added[#added + 1] = place
-                    removed[#removed + 1] = old or nil
-                end
-                versions[#versions + 1] = string.sub(row, 2, 9 + key_bytes)
-                if not was_placed then
-                    counts.places = counts.places + 1
-                    counts.tombstones = counts.tombstones - (shown and 1 or 0)
-                end
-            else
-                if old then
-                    removed[#removed + 1] = old
-                    counts.places = counts.places - 1
-                end
-                -- Also for an unknown member: a put of before may still be on its way.
-                versions[#versions + 1] = string.sub(row, 2, 9)
-                if was_placed or not shown then
-                    counts.tombstones = counts.tombstones + 1
-                end
+        if all_shown[k] and #all_shown[k] > 8 then
+            old[k] = string.sub(all_shown[k], 9) .. member
+            placed[k] = true
+            asked[#asked + 1] = old[k]
+        end
+    end
+    if counts.withheld > 0 and #asked > 0 then
+        local scores = redis.call('ZMSCORE', places_key, unpack(asked))
+        local at = 0
+        for k = 1, #members do
+            if old[k] then
+                at = at + 1
+                placed[k] = scores[at] and true or false
             end
         end
+    end
+    return old, placed
+end
+
+-- Returns how many rows of a slice were newer than what was shown, and of how many readers see
+-- something.
+local function apply_slice(
+    counts, places_key, shown_key, key_bytes, first, members, records, board)
+    local all_shown = redis.call('HMGET', shown_key, unpack(members))
+    local old, placed = read_places(counts, places_key, members, all_shown)
+    local added, removed, versions = {}, {}, {}
+    local seen = 0
+    for k, member in ipairs(members) do
+        local row, shown = ARGV[first + k - 1], all_shown[k]
+        local newer = not is_move(row)
+            and (not shown or is_newer(string.sub(row, 2, 9), shown))
+        local kept = old[k]
+        if newer then
+            -- A drop also of an unknown member: a put of before may still be on its way.
+            kept = is_put(row) and string.sub(row, 10) or nil
+            versions[#versions + 1] = member
+            versions[#versions + 1] = string.sub(row, 2, kept and 9 + key_bytes or 9)
+        end
+        -- Not only where the row is newer: a state that came in between may not know of it.
+        local withheld = kept and records and records[k] and is_withheld(records[k], board)
+        local was = placed[k] and old[k] or nil
+        local is = not withheld and kept or nil
+        if was ~= is then
+            if is then
+                added[#added + 1] = 0
+                added[#added + 1] = is
+            end
+            removed[#removed + 1] = was
+        end
+        if was ~= is or (newer and is) then
+            seen = seen + 1
+        end
+        counts.places = counts.places + (is and 1 or 0) - (was and 1 or 0)
+        counts.withheld = counts.withheld + (withheld and 1 or 0)
+            - (old[k] and not placed[k] and 1 or 0)
+        counts.tombstones = counts.tombstones + (newer and not kept and 1 or 0)
+            - (newer and shown and not old[k] and 1 or 0)
     end
     if #added > 0 then
         redis.call('ZADD', places_key, unpack(added))
@@ -96,27 +196,32 @@ local function apply_slice(counts, places_key, shown_key, key_bytes, first, memb
     if #versions > 0 then
         redis.call('HSET', shown_key, unpack(versions))
     end
-    return #versions / 2
+    return #versions / 2, seen
 end
 
--- Returns how many rows were newer than what was shown, or nil where the ranking is damaged.
+-- Returns how many rows were newer than what was shown, or nil where the ranking is damaged; and
+-- of how many readers see something.
 local function apply_rows(
-    meta_key, counts_key, places_key, shown_key, ranking, key_bytes, first, last)
+    meta_key, counts_key, members_key, places_key, shown_key, ranking, board, key_bytes, first, last)
     local counts = read_counts(meta_key, counts_key, ranking)
     if not counts or redis.call('ZCARD', places_key) ~= counts.places
         or redis.call('HLEN', shown_key) ~= counts.places + counts.tombstones + counts.withheld then
         write_counts(meta_key, counts_key, ranking, 'damaged')
         return nil
     end
-    local applied, at = 0, first
+    local any_states = redis.call('EXISTS', members_key) == 1
+    local before = string.format('%d %d %d', counts.places, counts.tombstones, counts.withheld)
+    local applied, seen, at = 0, 0, first
     while at ~= last + 1 do
         local members, after = slice(key_bytes, at, last)
-        applied = applied + apply_slice(counts, places_key, shown_key, key_bytes, at, members)
-        at = after
+        local records = any_states and redis.call('HMGET', members_key, unpack(members))
+        local newer, visible = apply_slice(
+            counts, places_key, shown_key, key_bytes, at, members, records, board)
+        applied, seen, at = applied + newer, seen + visible, after
     end
-    if applied > 0 then
-        write_counts(meta_key, counts_key, ranking, string.format('%d %d %d',
-            counts.places, counts.tombstones, counts.withheld))
+    local after = string.format('%d %d %d', counts.places, counts.tombstones, counts.withheld)
+    if applied > 0 or after ~= before then
+        write_counts(meta_key, counts_key, ranking, after)
     end
-    return applied
+    return applied, seen
 end

@@ -1,0 +1,18 @@
+-- log_states: append one outbox row per changed state and group: op s, with the state's version.
+--
+-- The ranking of such a row is the first number of the board, which no ranking has; 0 for all
+-- boards. A state is a fact of its own: it names no standing, so it commutes with every score.
+CREATE OR REPLACE FUNCTION truerank.log_states(p_states truerank.member_state[]) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO truerank.outbox (segment, grp, op, ranking, version, xid, member, sort_key)
+    SELECT r.segment, g.grp, 's', m.board_id::bigint << 36, m.version, pg_current_xact_id(),
+           m.member, convert_to(truerank.state_letter(m.state), 'UTF8')
+    FROM unnest(p_states) AS m
+    CROSS JOIN truerank.ring AS r
+    CROSS JOIN LATERAL (
+        SELECT n::smallint AS grp FROM truerank.setting AS s, generate_series(0, s.groups - 1) AS n
+        WHERE m.board_id = 0
+        UNION ALL
+        SELECT b.grp FROM truerank.board AS b WHERE b.id = m.board_id
+    ) AS g
+$$;

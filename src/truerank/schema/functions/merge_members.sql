@@ -1,0 +1,58 @@
+-- merge_members: let the events of one member count for another, on all boards and for good.
+--
+-- The events keep the id they came with, so a repeat of an old one is still a duplicate. The
+-- standings of p_from go, those of p_into are computed from the events of both, and what is
+-- submitted for p_from from now on counts for p_into. p_from is withheld whatever still arrives;
+-- what a transaction under way adds to it is brought over by the worker (see sweep_members).
+-- p_into keeps its own states. In the caller's transaction.
+-- Repeat:  the same merge again changes nothing.
+-- Locks:   one row that all merges lock, then as refold_member.
+-- Returns: one row: changed or same; or, with nothing changed, merge_cycle (both are one already),
+--          merged_elsewhere (p_from was merged into another), total_out_of_range. The member that
+--          remains, the transaction, the groups of its boards.
+-- Raises:  25001 above READ COMMITTED; 22023 for a bad id.
+CREATE OR REPLACE FUNCTION truerank.merge_members(
+    p_from text, p_into text, p_actor text, p_reason text
+) RETURNS TABLE (outcome text, member text, token xid8, groups smallint[])
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    v_merged_into text;
+BEGIN
+    PERFORM truerank.need_read_committed();
+    IF p_from IS NULL OR p_into IS NULL OR char_length(p_from) NOT BETWEEN 1 AND 200
+       OR char_length(p_into) NOT BETWEEN 1 AND 200 THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'a member''s id has 1 to 200 characters';
+    END IF;
+    token := pg_current_xact_id();
+    UPDATE truerank.merge_fence SET merges = merges + 1;
+    member := truerank.owner_of(p_into);
+    SELECT m.merged_into INTO v_merged_into FROM truerank.member AS m WHERE m.id = p_from;
+    outcome := CASE WHEN p_from = member THEN 'merge_cycle'
+                    WHEN v_merged_into = member THEN 'same'
+                    WHEN v_merged_into IS NOT NULL THEN 'merged_elsewhere' END;
+    IF outcome IS NOT NULL THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    BEGIN
+        INSERT INTO truerank.member (id, merged_into) VALUES (p_from, member)
+        ON CONFLICT (id) DO UPDATE SET
+            merged_into = excluded.merged_into, changed_at = clock_timestamp();
+        UPDATE truerank.member AS m SET merged_into = merge_members.member
+        WHERE m.merged_into = p_from;
+        INSERT INTO truerank.merging (member) VALUES (p_from)
+        ON CONFLICT ON CONSTRAINT merging_pkey DO UPDATE SET known_from = NULL;
+        PERFORM truerank.change_state(0, p_from, 'merge', NULL);
+        PERFORM truerank.refold_member(member);
+        INSERT INTO truerank.audit (actor, action, subject, reason, detail)
+        VALUES (p_actor, 'merge_members', member, p_reason, jsonb_build_object('from', p_from));
+        outcome := 'changed';
+    EXCEPTION WHEN numeric_value_out_of_range THEN
+        outcome := 'total_out_of_range';
+    END;
+    groups := ARRAY(
+        SELECT DISTINCT b.grp FROM truerank.board AS b 
+        WHERE truerank.has_history(b, truerank.names_of(merge_members.member)));
+    RETURN NEXT;
+END
+$$;

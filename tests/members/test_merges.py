@@ -1,0 +1,387 @@
+"""Two members become one, for good, whatever is under way meanwhile."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.members.conftest import Club
+from tests.projection.pipeline import wait_until
+from truerank.errors import MergeRefused
+from truerank.model import MemberState, Outcome, ScoreEvent
+
+MERGE = "SELECT outcome FROM truerank.merge_members(%s, %s, 'op', 'why')"
+WHY: Any = {"actor": "op", "reason": "why"}
+
+
+def sweep(club: Club) -> list[str]:
+    """What a worker does now and then; returns the merges that aren't complete."""
+    club.pipeline.conn.execute("SELECT truerank.sweep_members(100)")
+    rows = club.pipeline.conn.execute("SELECT member FROM truerank.merging").fetchall()
+    return [member for (member,) in rows]
+
+
+def merge(conn: psycopg.Connection[Any], member: str, into: str) -> str:
+    """Merge, and commit."""
+    ((outcome,),) = conn.execute(MERGE, (member, into)).fetchall()
+    conn.commit()
+    return str(outcome)
+
+
+@pytest.mark.parametrize("operator", ["sum", "best", "latest"])
+@pytest.mark.parametrize("order", ["desc", "asc"])
+def test_a_merged_standing_is_that_of_the_events_of_both(
+    club: Club, operator: str, order: str
+) -> None:
+    club.client.create_board("x", operator=operator, order=order, seasons=["all", "day"])
+    club.client.create_board("y", operator=operator, order=order, seasons=["all", "day"])
+    scores = [("A", 3), ("B", 5), ("A", 4), ("B", 2), ("C", 4), ("B", 4)]
+    club.scores("x", *scores)
+    club.scores("y", *(("A" if member == "B" else member, score) for member, score in scores))
+
+    club.does("merge", "B", "A")
+
+    assert club.settled("x") == club.settled("y")
+    assert [e.member for e in club.top("x").entries] == [e.member for e in club.top("y").entries]
+
+
+def test_boards_on_which_only_the_one_had_scored_count_for_the_other(club: Club) -> None:
+    club.client.create_board("other", seasons=["all", "month"])
+    club.scores("other", ("B", 7))
+    club.scores("b", ("A", 1))
+
+    club.does("merge", "B", "A")
+
+    assert club.settled("other") == {"A": (1, "7")}
+    assert club.shown("b") == {"A": (1, "1")}
+
+
+def test_what_is_submitted_for_the_old_id_counts_for_the_new_one(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    club.does("merge", "B", "A")
+    event = ScoreEvent(event_id="new", member="B", value=4)
+
+    first, again = club.submit("b", [event]) + club.submit("b", [event])
+    other = club.submit("b", [ScoreEvent(event_id="new", member="A", value=4)])[0]
+
+    assert [r.outcome for r in (first, again, other)] == [
+        Outcome.APPLIED,
+        Outcome.DUPLICATE,
+        Outcome.CONFLICT,
+    ]
+    assert {now.score for now in first.standings} == {"7"}
+    club.scores("b", ("B", 1), ("A", 1), ("B", 1))
+    assert club.settled() == {"A": (1, "10")}
+
+
+def test_merging_on_brings_everything_along(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2), ("C", 4), ("D", 8))
+    club.does("merge", "A", "B")
+    club.does("merge", "C", "D")
+    club.does("merge", "B", "D")
+
+    club.scores("b", ("A", 16), ("B", 32), ("C", 64))
+
+    assert club.settled() == {"D": (1, "127")}
+    assert not club.does("merge", "A", "D").changed
+    assert club.client.member_states("A")[0].merged_into == "D"
+
+
+@pytest.mark.parametrize(
+    ("member", "into", "code"),
+    [
+        ("A", "A", "merge_cycle"),
+        ("A", "B", "merge_cycle"),
+        ("A", "C", "merge_cycle"),
+        ("C", "D", "merged_elsewhere"),
+    ],
+)
+def test_what_would_make_a_circle_or_a_choice_is_refused(
+    club: Club, member: str, into: str, code: str
+) -> None:
+    club.scores("b", ("A", 1), ("B", 2), ("C", 4))
+    club.does("merge", "C", "B")
+    club.does("merge", "B", "A")
+
+    with pytest.raises(MergeRefused) as refused:
+        club.does("merge", member, into)
+
+    assert refused.value.reason == code
+    assert club.settled() == {"A": (1, "7")}
+
+
+def test_a_total_out_of_range_refuses_the_merge_and_changes_nothing(club: Club) -> None:
+    club.client.create_board("small", seasons=["all"], total_max=10)
+    club.scores("small", ("A", 6), ("B", 6))
+    club.scores("b", ("A", 1), ("B", 1))
+    before = club.pipeline.rankings()
+
+    with pytest.raises(MergeRefused) as refused:
+        club.does("merge", "B", "A")
+
+    assert refused.value.reason == "total_out_of_range"
+    assert club.pipeline.rankings() == before
+    assert club.client.member_states("B") == []
+    assert club.settled("small") == {"A": (1, "6"), "B": (1, "6")}
+
+
+def test_the_member_that_remains_keeps_its_states_and_gets_those_that_are_said_of_the_other(
+    club: Club,
+) -> None:
+    club.scores("b", ("A", 1), ("B", 2), ("C", 3))
+    club.does("ban", "B")
+    club.does("hide", "A")
+    club.does("merge", "B", "A")
+    assert club.settled() == {"C": (1, "3")}
+
+    assert club.does("show", "B").member == "A"
+    assert club.settled() == {"A": (1, "3"), "C": (1, "3")}
+    assert club.does("ban", "B").state is MemberState.BANNED
+    assert club.settled() == {"C": (1, "3")}
+
+
+def test_a_merged_member_can_be_deleted_and_begin_anew_under_either_id(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    club.does("merge", "B", "A")
+
+    club.does("delete", "B")
+    assert club.settled() == {}
+
+    club.scores("b", ("B", 3), ("A", 4))
+    assert club.settled() == {"A": (1, "7")}
+
+
+def test_corrections_of_events_of_either_id_follow(club: Club) -> None:
+    of_a, of_b = club.pipeline.submit("b", {"A": 1}) + club.pipeline.submit("b", {"B": 2})
+    club.does("merge", "B", "A")
+
+    amended = club.client.amend_event("b", of_b.event_id, 20, correction_id="c", **WHY)
+    assert {now.score for now in amended.standings} == {"21"}
+    assert club.settled() == {"A": (1, "21")}
+
+    (voided,) = club.client.void_events("b", [of_a.event_id], **WHY)
+    assert {now.score for now in voided.standings} == {"20"}
+    assert club.settled() == {"A": (1, "20")}
+    assert [(str(e.value), e.state) for e in club.client.explain("b", "A")] == [
+        ("1", "void"),
+        ("20", "amended"),
+    ]
+    standing = club.client.standing("b", "A")
+    assert standing is not None
+    assert standing.event_id == of_b.event_id
+    assert club.client.void_where("b", member="A", **WHY) == 1
+    assert club.settled() == {}
+
+
+def test_a_custom_season_that_moves_counts_for_the_member_that_remains(club: Club) -> None:
+    day = [datetime(2026, 3, d, tzinfo=UTC) for d in range(1, 10)]
+    club.client.create_season("b", "cup", day[0], day[2])
+    club.submit("b", [ScoreEvent(event_id="e", member="B", value=3, occurred_at=day[4])])
+    club.does("merge", "B", "A")
+
+    club.client.change_season("b", "cup", day[0], day[6], **WHY)
+
+    assert club.settled(season="cup") == {"A": (1, "3")}
+
+
+@pytest.mark.parametrize("knows", ["a standing", "nothing"])
+def test_a_score_under_way_that_does_not_know_of_the_merge_comes_over(
+    club: Club, begin: Callable[..., Future[Any]], knows: str
+) -> None:
+    club.scores("b", ("A", 1))
+    if knows == "a standing":
+        club.scores("b", ("B", 2))
+    scoring, merging = club.pipeline.connection(), club.pipeline.connection()
+    club.pipeline.submit("b", {"B": 4}, scoring)
+
+    done = begin(merge, merging, "B", "A")
+    if knows == "a standing":
+        club.until_blocked(merging)
+    else:
+        assert done.result(30) == "changed"
+        assert sweep(club) == ["B"]
+        assert sweep(club) == ["B"], "somebody is still under way"
+    scoring.commit()
+    assert done.result(30) == "changed"
+    club.project()
+    assert "B" not in club.shown()
+
+    while sweep(club):
+        pass
+
+    assert club.settled() == {"A": (1, "7" if knows == "a standing" else "5")}
+
+
+def test_a_score_that_waits_for_the_merge_comes_over(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    scoring, merging = club.pipeline.connection(), club.pipeline.connection()
+    merging.execute(MERGE, ("B", "A"))
+
+    done = begin(club.pipeline.submit, "b", {"B": 4}, scoring)
+    club.until_blocked(scoring)
+    merging.commit()
+    done.result(30)
+    scoring.commit()
+    club.project()
+    assert "B" not in club.shown()
+    while sweep(club):
+        pass
+
+    assert club.settled() == {"A": (1, "7")}
+    assert club.client.standing("b", "B") is None
+
+
+def test_a_correction_under_way_that_does_not_know_of_the_merge_comes_over(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 1))
+    (event,) = club.pipeline.submit("b", {"B": 2})
+    voiding, merging = club.pipeline.connection(), club.pipeline.connection()
+    merging.execute(MERGE, ("B", "A"))
+
+    done = begin(
+        voiding.execute,
+        "SELECT truerank.void_events('b', %s, 'op', 'why')",
+        ([event.event_id],),
+    )
+    club.until_blocked(voiding)
+    merging.commit()
+    done.result(30)
+    assert sweep(club) == ["B"]
+    voiding.commit()
+    while sweep(club):
+        pass
+
+    assert club.settled() == {"A": (1, "1")}
+
+
+def test_a_sweep_passes_by_who_holds_a_standing(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    club.does("merge", "B", "A")
+    with club.pipeline.connection() as holding:
+        club.pipeline.submit("b", {"A": 4}, holding)
+
+        assert sweep(club) == ["B"]
+        assert sweep(club) == ["B"]
+
+    while sweep(club):
+        pass
+    assert club.settled() == {"A": (1, "7")}
+
+
+@pytest.mark.parametrize("isolation", ["REPEATABLE READ", "SERIALIZABLE"])
+def test_a_caller_whose_snapshot_is_older_than_the_merge_retries(
+    club: Club, isolation: str
+) -> None:
+    club.scores("b", ("A", 1), ("C", 2))
+    with club.pipeline.connection() as conn:
+        conn.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")
+        conn.execute("SELECT 1 FROM truerank.board").fetchall()
+        club.does("merge", "B", "A")
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            club.pipeline.submit("b", {"B": 4}, conn)
+        conn.rollback()
+        conn.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}")
+        club.pipeline.submit("b", {"B": 4}, conn)
+
+    assert club.settled() == {"A": (1, "5"), "C": (2, "2")}
+
+
+def test_merges_of_one_member_into_two_others_at_once_leave_one(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 1), ("B", 2), ("C", 4))
+    one, two = club.pipeline.connection(), club.pipeline.connection()
+    one.execute(MERGE, ("B", "A"))
+
+    done = begin(merge, two, "B", "C")
+    club.until_blocked(two)
+    one.commit()
+
+    assert done.result(30) == "merged_elsewhere"
+    assert club.settled() == {"C": (1, "4"), "A": (2, "3")}
+
+
+def test_two_members_merged_into_each_other_at_once_end_as_one(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    one, two = club.pipeline.connection(), club.pipeline.connection()
+    one.execute(MERGE, ("B", "A"))
+
+    done = begin(merge, two, "A", "B")
+    club.until_blocked(two)
+    one.commit()
+
+    assert done.result(30) == "merge_cycle"
+    assert club.settled() == {"A": (1, "3")}
+
+
+def test_a_merge_that_is_rolled_back_leaves_both(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    with club.pipeline.connection() as conn:
+        conn.execute(MERGE, ("B", "A"))
+        conn.rollback()
+
+    assert sweep(club) == []
+    assert club.settled() == {"B": (1, "2"), "A": (2, "1")}
+
+
+def test_scores_and_merges_at_once_lose_nothing(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    def score(worker: int) -> None:
+        with club.pipeline.connection() as conn:
+            conn.autocommit = True
+            for turn in range(25):
+                conn.execute(
+                    "SELECT truerank.submit_scores('b', %s, %s, '{1,1}')",
+                    ([f"{worker} {turn} x", f"{worker} {turn} y"], [f"m{turn % 4}", "A"]),
+                )
+
+    scoring = [begin(score, worker) for worker in range(3)]
+    wait_until(lambda: len(club.in_sql()) == 5, "everybody to score")
+    for member in ("m1", "m2", "m3"):
+        club.does("merge", member, "m0")
+    for done in scoring:
+        done.result(60)
+    while sweep(club):
+        pass
+
+    assert club.settled() == {"A": (1, "75"), "m0": (1, "75")}
+
+
+def test_a_merge_that_waits_in_vain_changes_nothing(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    with club.pipeline.connection() as holding, club.pipeline.connection() as merging:
+        club.pipeline.submit("b", {"A": 4}, holding)
+        merging.execute("SET lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            merging.execute(MERGE, ("B", "A"))
+        merging.rollback()
+
+    assert club.settled() == {"A": (1, "5"), "B": (2, "2")}
+
+
+def test_history_that_is_forgotten_after_a_merge_counts_once(club: Club) -> None:
+    conn = club.pipeline.conn
+    old = "2020-01-01T00:00:00+00:00"
+    submit = "SELECT truerank.submit_scores('b', '{1,2}', '{A,B}', '{10,20}', %s::timestamptz[])"
+    conn.execute(submit, ([old, old],))
+    (recent,) = club.pipeline.submit("b", {"A": 1})
+    club.does("merge", "B", "A")
+    club.client.update_board("b", {"retention": "10 days"}, actor="op", reason="why")
+    while conn.execute("SELECT pending FROM truerank.prune_events(1000, 'b')").fetchone() == (
+        True,
+    ):
+        pass
+
+    # An amendment has the season computed anew.
+    club.client.amend_event("b", recent.event_id, 2, correction_id="c", **WHY)
+
+    assert club.settled() == {"A": (1, "32")}
