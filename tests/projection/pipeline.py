@@ -1,5 +1,6 @@
 """A whole pipeline that a test drives step by step, and the comparison of its two ends."""
 
+import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,17 +13,19 @@ import psycopg
 import redis
 
 import truerank
+from tests.faults.pooler import caller_options
 from truerank.errors import ProjectionUnavailable
 from truerank.model import ScoreEvent
+from truerank.outbox.leases import Worker
+from truerank.outbox.ticks import Connection
 from truerank.projection import worker
-from truerank.projection.keys import GroupKeys
+from truerank.projection.keys import GenerationKeys, GroupKeys
 from truerank.projection.link import Link
 from truerank.projection.worker import Projector
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
 
 DEADLINE_S = 30.0
-_STEPS_MAX = 400
 
 
 class Pipeline:
@@ -36,7 +39,7 @@ class Pipeline:
         assert settings.redis_url is not None
         self.settings = settings
         self.conn: psycopg.Connection[Any] = stack.enter_context(
-            psycopg.connect(settings.database_url, autocommit=True)
+            psycopg.connect(settings.database_url, autocommit=True, **caller_options())
         )
         self.redis = stack.enter_context(redis.Redis.from_url(settings.redis_url))
         self.client = stack.enter_context(truerank.Truerank(settings))
@@ -47,9 +50,13 @@ class Pipeline:
     def connection(self) -> psycopg.Connection[Any]:
         """A further connection, in no transaction, not in autocommit."""
         assert self.settings.database_url is not None
-        return self._stack.enter_context(psycopg.connect(self.settings.database_url))
+        return self._stack.enter_context(
+            psycopg.connect(self.settings.database_url, **caller_options())
+        )
 
-    def projector(self, link: Link | None = None, **changes: Any) -> Projector:
+    def projector(
+        self, link: Link | None = None, worker_: Worker | None = None, **changes: Any
+    ) -> Projector:
         """A worker that holds every lease from its first step on.
 
         All share one connection, because none of them waits inside a step.
@@ -60,7 +67,7 @@ class Pipeline:
             self._worker_conn = worker.connect(settings.database_url)
             self._stack.callback(self._worker_conn.close)
         self.free_leases()
-        return Projector(self._worker_conn, link or self.link(), settings)
+        return Projector(self._worker_conn, link or self.link(), settings, worker_)
 
     def link(self, kind: type[Link] = Link) -> Any:
         assert self.settings.redis_url is not None
@@ -85,7 +92,10 @@ class Pipeline:
 
     def settle(self, projector: Projector) -> None:
         """Step until both ends are equal; fail with the differences where they stay."""
-        for _ in range(_STEPS_MAX):
+        deadline = (
+            time.monotonic() + DEADLINE_S
+        )  # a worker that was refused pauses: no count of steps
+        while time.monotonic() < deadline:
             projector.step()
             if projector.whole and not differences(self):
                 return
@@ -119,6 +129,29 @@ class Pipeline:
             rankings.setdefault(ranking, (group, {}))[1][member] = bytes(shown)
         return rankings
 
+    def withheld(self) -> set[tuple[int, str]]:
+        """Ranking and member of the standings that SQL says take no place."""
+        rows = self.conn.execute(
+            """SELECT s.ranking, s.member FROM truerank.standing AS s
+               WHERE NOT EXISTS (SELECT FROM truerank.visible_standing AS v
+                                 WHERE v.ranking = s.ranking AND v.member = s.member)"""
+        ).fetchall()
+        return set(rows)
+
+    def states(self, group: int) -> dict[str, set[tuple[int, int, str]]]:
+        """What SQL says of members of a group: board (0: everywhere), version, letter."""
+        rows = self.conn.execute(
+            """SELECT m.member, m.board_id, m.version, truerank.state_letter(m.state)
+               FROM truerank.member_state AS m
+               WHERE truerank.state_letter(m.state) <> 'a' AND (m.board_id = 0 OR EXISTS (
+                   SELECT FROM truerank.board AS b WHERE b.id = m.board_id AND b.grp = %s))""",
+            (group,),
+        ).fetchall()
+        states: dict[str, set[tuple[int, int, str]]] = {}
+        for member, *state in rows:
+            states.setdefault(member, set()).add(tuple(state))
+        return states
+
 
 @contextmanager
 def pipeline(settings: Settings, *, groups: int) -> Iterator[Pipeline]:
@@ -135,6 +168,7 @@ def differences(pipeline: Pipeline) -> list[str]:
     found: list[str] = []
     expected: set[bytes] = set()
     rankings = pipeline.rankings()
+    withheld = pipeline.withheld()
     (groups,) = pipeline.conn.execute("SELECT groups FROM truerank.setting").fetchone() or (0,)
     for group in range(groups):
         generation = pipeline.generation(group)
@@ -146,16 +180,18 @@ def differences(pipeline: Pipeline) -> list[str]:
         counts: Any = pipeline.redis.hgetall(copy.counts)
         if counts:
             expected.add(copy.counts.encode())
+        found += _state_differences(pipeline, copy, pipeline.states(group))
+        if pipeline.redis.exists(copy.members):
+            expected.add(copy.members.encode())
         mine = {r: shown for r, (g, shown) in rankings.items() if g == group}
         for ranking in sorted(mine.keys() | {int(name) for name in counts}):
             expected |= {copy.places(ranking).encode(), copy.shown(ranking).encode()}
-            found += _ranking_differences(
-                pipeline, group, generation, ranking, mine.get(ranking, {})
-            )
-    left: set[bytes] = set(pipeline.redis.scan_iter()) - expected
+            found += _ranking_differences(pipeline, copy, ranking, mine.get(ranking, {}), withheld)
+    left: set[bytes] = set(pipeline.redis.scan_iter(count=1000)) - expected
     found += [f"left over: {name!r}" for name in sorted(left)]
     listed = pipeline.conn.execute(
         "SELECT grp, replace(id::text, '-', ''), state FROM truerank.generation"
+        " WHERE state <> 'retired'"
     ).fetchall()
     live = [(group, pipeline.generation(group), "live") for group in range(groups)]
     if sorted(listed) != live:
@@ -163,23 +199,57 @@ def differences(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def _ranking_differences(
-    pipeline: Pipeline, group: int, generation: str, ranking: int, source: dict[str, bytes]
+def _state_differences(
+    pipeline: Pipeline, copy: GenerationKeys, source: dict[str, set[tuple[int, int, str]]]
 ) -> Iterator[str]:
-    copy = pipeline.keys(group).generation(generation)
+    raw: Any = pipeline.redis.hgetall(copy.members)
+    held: dict[str, set[tuple[int, int, str]]] = {}
+    for member, record in raw.items():
+        for at in range(0, len(record), 13):
+            board, version, letter = struct.unpack(">IQc", record[at : at + 13])
+            if letter != b"a":  # kept from when the copy was being filled
+                state = (board, version, letter.decode())
+                held.setdefault(member.decode(), set()).add(state)
+    if held != source:
+        yield f"{copy.members}: states are {held}, should be {source}"
+    known: Any = pipeline.redis.hget(copy.meta, "members")
+    if int(known or 0) != len(raw):
+        yield f"{copy.members}: {len(raw)} members, meta says {known}"
+
+
+def _ranking_differences(
+    pipeline: Pipeline,
+    copy: GenerationKeys,
+    ranking: int,
+    source: dict[str, bytes],
+    withheld: set[tuple[int, str]],
+) -> Iterator[str]:
     places = pipeline.redis.zrange(copy.places(ranking), 0, -1)
     raw: Any = pipeline.redis.hgetall(copy.shown(ranking))
     shown = {member.decode(): value for member, value in raw.items()}
     tombstones = {member for member, value in shown.items() if len(value) == 8}
-    order = [value[8:] + member.encode() for member, value in source.items()]
+    order = [
+        value[8:] + member.encode()
+        for member, value in source.items()
+        if (ranking, member) not in withheld
+    ]
     if places != order:
         yield f"ranking {ranking}: the order is {places}, should be {order}"
     standing = {member: value for member, value in shown.items() if member not in tombstones}
     if standing != source:
         yield f"ranking {ranking}: shown is {standing}, should be {source}"
     counts = pipeline.redis.hget(copy.counts, str(ranking))
-    if counts != f"{len(order)} {len(tombstones)} 0".encode():
+    if counts != f"{len(order)} {len(tombstones)} {len(source) - len(order)}".encode():
         yield f"ranking {ranking}: counts are {counts!r}"
+
+
+class Believer(Worker):
+    """A worker that takes itself for the holder of group 0, as one does whose lease has passed."""
+
+    def renew(self, conn: Connection, *, give_up: Sequence[int] = ()) -> set[int]:
+        assert not give_up
+        assert conn.autocommit
+        return {0}
 
 
 class FailingLink(Link):
@@ -200,10 +270,10 @@ class FailingLink(Link):
             replies += answer
         return replies, run_id
 
-    def commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+    def try_commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
         replies: list[Any] = []
         for words in commands:
-            replies += self._guarded(partial(super().commands, [words]))
+            replies += self._guarded(partial(super().try_commands, [words]))
         return replies
 
     def clock(self) -> tuple[int, str | None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.projection.pipeline import FailingLink, Pipeline, differences
+from tests.projection.pipeline import Believer, FailingLink, Pipeline, differences
 from truerank.errors import ProjectionUnavailable
 from truerank.model import Source
 from truerank.projection.worker import Projector
@@ -112,10 +112,7 @@ def test_two_workers_on_one_group_are_harmless(single: Pipeline, seed: int) -> N
     random_ = random.Random(seed)
     single.submit("b", {f"m{i}": i for i in range(5)})
     options: Any = {"call_rows_max": 2, "scan_rows_max": 2}
-    # Each has taken its leases before the other begins.
-    workers = [single.projector(**options), single.projector(**options)]
-    workers[0].step()
-    single.free_leases()
+    workers = [single.projector(worker_=Believer.new(1000), **options) for _ in range(2)]
     versions: dict[str, int] = {}
 
     for _ in range(60):

@@ -78,6 +78,23 @@ def test_all_that_was_acknowledged_before_the_mark_is_in_the_answer(single: Pipe
     assert (page.total, page.freshness.projected_through >= after) == (1, True)
 
 
+def test_the_mark_of_an_answer_from_postgresql_is_not_later_than_its_snapshot(
+    single: Pipeline,
+) -> None:
+    reader = single.connection()
+    reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    reader.execute("SELECT FROM truerank.board")
+    single.submit("b", {"ann": 1})
+    ((after,),) = single.conn.execute("SELECT clock_timestamp()").fetchall()
+
+    ((total, read_at),) = reader.execute(
+        "SELECT total, read_at FROM truerank.read_page(%s, 8, 0, 10, '{}', 0)",
+        (next(iter(single.rankings())),),
+    ).fetchall()
+
+    assert (total, read_at < after) == (0, True)
+
+
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
 def test_a_redis_that_may_evict_boards_is_refused(
     settings: Settings, start_redis: StartRedis, policy: str
@@ -119,6 +136,7 @@ def test_a_redis_without_memory_is_an_interruption_and_nothing_is_lost(
     link.close()
 
 
+@pytest.mark.direct
 def test_a_database_that_turned_read_only_is_an_interruption(single: Pipeline) -> None:
     """As after a failover, where the address for a while leads to a standby."""
     ((name,),) = single.conn.execute("SELECT current_database()").fetchall()

@@ -8,6 +8,7 @@ import msgspec
 import psycopg
 import pytest
 
+from tests.faults.pooler import caller_options
 from tests.projection.pipeline import Pipeline, differences, wait_until
 from truerank.local import running_worker
 from truerank.outbox.leases import Worker
@@ -28,7 +29,7 @@ def holders(conn: Connection) -> dict[UUID | None, int]:
 @pytest.fixture
 def conn(database_url: str) -> Connection:
     """A connection to a database of 64 groups."""
-    return psycopg.connect(database_url, autocommit=True)
+    return psycopg.connect(database_url, autocommit=True, **caller_options())
 
 
 def test_a_single_worker_takes_every_group(conn: Connection) -> None:
@@ -134,6 +135,7 @@ def test_a_killed_worker_is_replaced_within_its_lease(several: Pipeline) -> None
         submit_and_wait(several)
 
 
+@pytest.mark.direct
 def test_a_worker_keeps_its_leases_through_a_failure_of_its_connection(
     several: Pipeline, settings: Settings
 ) -> None:

@@ -225,3 +225,45 @@ def test_a_turn_does_not_void_the_copies_that_have_read_on(
 
     assert single.generation() == generation
     holder.rollback()
+
+
+def test_a_redis_of_earlier_in_the_same_catching_up_is_filled_anew(single: Pipeline) -> None:
+    """Both states of the copy may rest on the same tick; only one has read what is truncated."""
+    projector = single.projector(heartbeat_ms=1, batch_rows_max=1)
+    beat(single, projector)
+    writer = single.connection()
+    single.submit("b", {"late": 1}, conn=writer)
+    for _ in range(3):
+        beat(single, projector)
+        assert turn(single) is Turn.TURNED
+    beat(single, projector)
+    for i in range(9):
+        single.submit("b", {f"m{i}": i})
+    projector.step()
+    copy = saved(single)
+    writer.commit()
+    projector.step()
+    while turn(single) is Turn.UNREAD:
+        projector.step()
+    assert rows(single) == 9, "the row of the slow transaction is gone"
+
+    restore(single, copy)
+
+    single.settle(projector)
+
+
+def test_a_copy_that_never_catches_up_does_not_hold_the_ring_up(single: Pipeline) -> None:
+    """Under a load that is too high for it, all that it has shown is let go of all the same."""
+    projector = single.projector(heartbeat_ms=1, batch_rows_max=2)
+    beat(single, projector)
+    turned = 0
+
+    for _ in range(30):
+        for i in range(3):
+            single.submit("b", {f"m{i}": 1})
+        projector.step()
+        turned += turn(single) is Turn.TURNED
+
+    assert differences(single), "it is behind all the time"
+    assert turned > 3
+    single.settle(projector)

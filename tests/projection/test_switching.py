@@ -76,7 +76,10 @@ def test_the_copy_before_is_gone_after_a_switch(single: Pipeline, copies: Copies
     assert copies.switch(single.conn, [(newer, older)]) == {0}
 
     assert copies.read([(0, older.generation)]) == []
-    assert copies.listed(single.conn, [0]) == [(0, newer.generation, "live")]
+    assert copies.listed(single.conn, [0]) == [
+        (0, newer.generation, "live"),
+        (0, older.generation, "retired"),
+    ]
 
 
 def test_to_switch_twice_to_the_same_copy_keeps_it(single: Pipeline, copies: Copies) -> None:

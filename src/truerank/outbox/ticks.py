@@ -11,11 +11,14 @@ from typing import Any
 
 import psycopg
 
+from truerank.crashpoints import crashpoint
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _TAKE = "SELECT id, nonce::text, snapshot::text, taken_at FROM truerank.take_tick(%s, %s)"
 _READ = """
-    SELECT grp, ranking, key_bytes, packed, proven, floor_tick, reached::text
+    SELECT grp, ranking, key_bytes, packed, proven, floor_tick, reached::text,
+           base, life
     FROM truerank.read_batch(%s::pg_snapshot, %s::pg_snapshot, %s::smallint[], %s::bigint[],
                              %s::uuid[], %s)"""
 
@@ -32,7 +35,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What changed in one ranking, packed as apply.lua takes it."""
+    """What changed in one ranking, packed as apply.lua takes it.
+
+    With `key_bytes` -1: states of members, under the first number of a board or 0, which no ranking
+    has. They come before all others.
+    """
 
     ranking: int
     key_bytes: int
@@ -52,6 +59,8 @@ class Batch:
     proven: bool  # the ticks it rests on exist: the source didn't go backwards
     floor_tick: int  # ticks below may be gone; a start below it makes the batch void
     reached: str  # the tick's snapshot, or an earlier one where there was too much
+    base: int | None  # the newest tick that `reached` contains
+    life: str  # of the server that answered
 
 
 def take_tick(conn: Connection, *, since: str | None, anyway: bool) -> Tick | None:
@@ -64,7 +73,9 @@ def take_tick(conn: Connection, *, since: str | None, anyway: bool) -> Tick | No
 
     Source: `schema/functions/take_tick.sql`.
     """
+    crashpoint("before_tick")
     row = conn.execute(_TAKE, (since, anyway)).fetchone()
+    crashpoint("after_tick")
     return Tick(*row) if row else None
 
 
@@ -93,8 +104,11 @@ def read_batch(
     rows = conn.execute(
         _READ, (since, until, list(groups), ids, nonces, rows_max), binary=True
     ).fetchall()
+    crashpoint("batch_read")
     parts: dict[int, list[Part]] = {}
     for group, ranking, key_bytes, packed, *_ in rows[1:]:
         parts.setdefault(group, []).append(Part(ranking, key_bytes, packed))
-    _, _, _, _, proven, floor_tick, reached = rows[0]
-    return Batch(parts=parts, proven=proven, floor_tick=floor_tick, reached=reached)
+    _, _, _, _, proven, floor_tick, reached, base, life = rows[0]
+    return Batch(
+        parts=parts, proven=proven, floor_tick=floor_tick, reached=reached, base=base, life=life
+    )

@@ -10,14 +10,34 @@ from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from truerank.errors import ProjectionUnavailable
-from truerank.projection.link import connection_options, eval_body, evalsha, run_id_in
+from truerank.projection.breaker import Breaker
+from truerank.projection.link import (
+    connection_options,
+    eval_body,
+    evalsha,
+    is_crowded,
+    refusal,
+    run_id_in,
+)
+from truerank.projection.scripts import reply_name
 from truerank.steps import ScriptCall
+from truerank.telemetry.meter import Meter
 
 
 class AsyncLink:
-    """A pool of asyncio connections to one server."""
+    """A pool of asyncio connections to one server; arguments as for `Link`."""
 
-    def __init__(self, url: str, *, timeout_ms: int, connections_max: int = 10) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_ms: int,
+        connections_max: int = 10,
+        meter: Meter | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.meter = meter or Meter()
+        self.breaker = breaker or Breaker(told=self.meter.breaker_changed)
         self._pool = BlockingConnectionPool.from_url(
             url,
             max_connections=connections_max,
@@ -33,26 +53,43 @@ class AsyncLink:
         Raises:
             ProjectionUnavailable: no server, no reply in time, or an error as reply.
         """
-        async with _Borrowed(self._pool) as connection:
+        with self.meter.timing(call.script):
+            return await self._call(call)
+
+    async def _call(self, call: ScriptCall) -> tuple[Any, str | None]:
+        async with _Borrowed(self._pool, self.breaker) as connection:
             (reply,) = await _exchange(connection, [evalsha(call)])
             if isinstance(reply, NoScriptError):
                 (reply,) = await _exchange(connection, [eval_body(call)])
+            self.meter.script_replied(call.script, reply_name(call.script, reply))
             run_id: str | None = connection.truerank_run_id
         if isinstance(reply, ResponseError):
             raise ProjectionUnavailable(f"{call.script}: {reply}") from reply
         return reply, run_id
 
     async def command(self, *words: str | bytes | int) -> Any:
-        """Send one command.
+        """Send one command; see `commands`."""
+        (reply,) = await self.commands([words])
+        return reply
+
+    async def commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        """Send several commands in one round trip.
 
         Raises:
             ProjectionUnavailable: no server, no reply in time, or an error as reply.
         """
-        async with _Borrowed(self._pool) as connection:
-            (reply,) = await _exchange(connection, [words])
-        if isinstance(reply, ResponseError):
-            raise ProjectionUnavailable(f"{words[0]!r}: {reply}") from reply
-        return reply
+        if not commands:
+            return []
+        with self.meter.timing(str(commands[0][0])):
+            replies = await self._commands(commands)
+        for words, reply in zip(commands, replies, strict=True):
+            if isinstance(reply, ResponseError):
+                raise ProjectionUnavailable(f"{words[0]!r}: {reply}") from reply
+        return replies
+
+    async def _commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        async with _Borrowed(self._pool, self.breaker) as connection:
+            return await _exchange(connection, commands)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -83,13 +120,18 @@ async def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read, also when cancelled."""
 
-    def __init__(self, pool: BlockingConnectionPool) -> None:
+    def __init__(self, pool: BlockingConnectionPool, breaker: Breaker) -> None:
         self._pool = pool
+        self._breaker = breaker
 
     async def __aenter__(self) -> Any:
+        if not self._breaker.admit():
+            raise refusal(self._breaker)
         try:
             self._connection: Any = await self._pool.get_connection()  # type: ignore[no-untyped-call]
         except (RedisError, OSError) as exc:
+            if not is_crowded(exc):
+                self._breaker.failed()
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
 
@@ -99,4 +141,7 @@ class _Borrowed:
             await self._connection.disconnect(nowait=True)
         await self._pool.release(self._connection)
         if isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError):
+            self._breaker.failed()
             raise ProjectionUnavailable(f"Redis did not answer: {exc}") from exc
+        if kind is None:
+            self._breaker.succeeded()

@@ -4,19 +4,27 @@ A generation is one complete copy. Redis decides which is live; PostgreSQL lists
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
+from redis.exceptions import ResponseError
+
+from truerank.crashpoints import crashpoint
 from truerank.errors import ProjectionUnavailable
 from truerank.outbox.snapshot import Snapshot
 from truerank.outbox.ticks import Connection, Tick
 from truerank.projection.keys import GenerationKeys, GroupKeys
-from truerank.projection.link import Link
+from truerank.projection.link import Link, is_wrong_type
 from truerank.projection.scripts import SwitchReply
 from truerank.steps import ScriptCall
 
 _FIELDS = ("epoch", "cursor", "base", "pending", "snapshot", "scan", "high", "covered")
+_RETIRED_AT_ONCE_MAX = 8  # copies; more wait for the next slice
+_SLICE = 500  # rankings unlinked in one go
+_NAME = re.compile(rb"[0-9a-f]{32}")  # of a generation
 
 
 def cursor_text(tick: Tick, reached: str) -> str:
@@ -48,6 +56,7 @@ class Copy:
     scan: str
     high: str
     covered: str
+    source: str = ""  # cluster and timeline of the WAL it was read from; empty: not yet known
 
     @property
     def warm(self) -> bool:
@@ -65,6 +74,8 @@ class Copies:
     def __init__(self, link: Link, prefix: str) -> None:
         self._link = link
         self._prefix = prefix
+        self._retiring: list[tuple[int, str]] = []
+        self._uncounted: set[tuple[int, str]] = set()  # of these, those that lost their counts
 
     def group(self, group: int) -> GroupKeys:
         """The keys of one group."""
@@ -79,19 +90,23 @@ class Copies:
 
         A pointer that names nothing is taken away: a switch could never agree with it.
         """
-        replies = self._link.commands([("GET", self.group(group).pointer) for group in groups])
-        named = {g: reply for g, reply in zip(groups, replies, strict=True) if reply}
-        self.hide([group for group, reply in named.items() if not reply.isalnum()])
-        return {group: reply.decode() for group, reply in named.items() if reply.isalnum()}
+        replies = self._link.try_commands([("GET", self.group(group).pointer) for group in groups])
+        named = {g: _or_raise(r) or b"?" for g, r in zip(groups, replies, strict=True) if r}
+        self.hide([group for group, reply in named.items() if not _NAME.fullmatch(reply)])
+        return {group: reply.decode() for group, reply in named.items() if _NAME.fullmatch(reply)}
 
     def read(self, generations: Sequence[tuple[int, str]]) -> list[Copy]:
         """The metas of these (group, generation); missing or damaged ones are left out."""
-        replies = self._link.commands(
-            [("HMGET", self.keys(group, name).meta, *_FIELDS) for group, name in generations]
+        replies = self._link.try_commands(
+            [
+                ("HMGET", self.keys(group, name).meta, *_FIELDS, "source")
+                for group, name in generations
+            ]
         )
         copies = [
             _parsed(group, name, values)
-            for (group, name), values in zip(generations, replies, strict=True)
+            for (group, name), reply in zip(generations, replies, strict=True)
+            if (values := _or_raise(reply)) is not None
         ]
         return [copy for copy in copies if copy is not None]
 
@@ -112,6 +127,7 @@ class Copies:
             "SELECT truerank.note_generations(%s::uuid[], %s::smallint[], %s, %s, %s::pg_snapshot)",
             ([copy.generation for copy in copies], list(groups), epoch, tick.id, tick.snapshot),
         )
+        crashpoint("generation_listed")
         fields = [word for pair in meta.items() for word in pair]
         replies, _ = self._link.calls(
             [
@@ -123,9 +139,17 @@ class Copies:
                 for copy in copies
             ]
         )
+        crashpoint("generation_begun")
         if any(reply != 1 for reply in replies):
             # Out of memory, say. What was listed is cleaned up when the groups are next read.
             raise ProjectionUnavailable(f"a copy could not be begun: {replies}")
+        listed = {name for _, name, state in self.listed(conn, groups) if state == "warming"}
+        strays = [(c.group, c.generation) for c in copies if c.generation not in listed]
+        if strays:
+            # Whoever took over while this worker stood still found nothing in Redis to keep, and
+            # took them off the list: nobody would ever remove them.
+            self.retire(conn, strays)
+            raise ProjectionUnavailable(f"{len(strays)} copies were given up by another worker")
         return copies
 
     def switch(self, conn: Connection, pairs: Sequence[tuple[Copy, Copy | None]]) -> set[int]:
@@ -139,6 +163,7 @@ class Copies:
         """
         before = self.pointed([new.group for new, _ in pairs])
         allowed = [(new, live) for new, live in pairs if _may_follow(new, live)]
+        crashpoint("before_switch")
         replies, _ = self._link.calls(
             [
                 ScriptCall(
@@ -164,7 +189,9 @@ class Copies:
             for (new, _), reply in zip(allowed, replies, strict=True)
             if reply == SwitchReply.SWITCHED
         ]
+        crashpoint("after_switch")
         self.note_live(conn, switched)
+        crashpoint("switch_noted")
         # Another worker may have switched to the same copy meanwhile.
         old = [(new.group, before.get(new.group, new.generation)) for new in switched]
         names = {new.generation for new in switched}
@@ -190,24 +217,108 @@ class Copies:
         return [(group, generation.hex, state) for group, generation, state in rows.fetchall()]
 
     def retire(self, conn: Connection, generations: Sequence[tuple[int, str]]) -> None:
-        """Remove copies that nobody reads: the meta first, then one ranking at a time."""
-        for group, generation in generations:
-            keys = self.keys(group, generation)
-            rankings, _ = self._link.commands([("HKEYS", keys.counts), ("UNLINK", keys.meta)])
-            for ranking in rankings:
-                self._link.command("UNLINK", keys.places(int(ranking)), keys.shown(int(ranking)))
-            self._link.command("UNLINK", keys.counts)
-        if generations:
+        """Remove copies that nobody reads: their metas now, what is large a slice at a time.
+
+        They are marked before: a worker that has yet to begin one of them sees that.
+        """
+        new = [each for each in generations if each not in self._retiring]
+        if new:
             conn.execute(
-                "SELECT truerank.drop_generations(%s::uuid[])", ([name for _, name in generations],)
+                "SELECT truerank.retire_generations(%s::uuid[])", ([name for _, name in new],)
+            )
+            self._uncounted |= {each for each in new if not self._counts_are_whole(*each)}
+        self._link.try_commands([("UNLINK", self.keys(*each).meta) for each in new])
+        if new:
+            crashpoint("meta_retired")
+        self._retiring += new
+        if generations:
+            self.retire_slice(conn)
+
+    def retire_slice(self, conn: Connection) -> None:
+        """Remove some rankings of the copies that are being retired.
+
+        What is left of one when a worker ends, the next one finds in the list in PostgreSQL; it
+        stays there for a day, because Redis may wake up as it was before.
+        """
+        retiring = self._retiring[:_RETIRED_AT_ONCE_MAX]
+        if not retiring:
+            return
+        named = [self.keys(*each) for each in retiring]
+        scans = self._link.try_commands(
+            [("HSCAN", keys.counts, 0, "COUNT", _SLICE // len(retiring)) for keys in named]
+        )
+        gone: list[tuple[int, str]] = []
+        commands: list[Sequence[str | bytes | int]] = []
+        for each, keys, reply in zip(retiring, named, scans, strict=True):
+            scan = _or_raise(reply)
+            rankings = [] if scan is None else scan[1][::2][:_SLICE]
+            whole = scan is None or (scan[0] == b"0" and len(rankings) == len(scan[1]) // 2)
+            commands += [
+                ("UNLINK", keys.places(int(ranking)), keys.shown(int(ranking)))
+                for ranking in rankings
+                if ranking.isdigit()
+            ]
+            if rankings:
+                commands.append(("HDEL", keys.counts, *rankings))
+            if whole:
+                commands.append(("UNLINK", keys.counts, keys.members))
+                gone.append(each)
+        self._link.commands(commands)
+        self._sweep([each for each in gone if each in self._uncounted])
+        self._uncounted -= set(gone)
+        crashpoint("generation_retired" if gone else "between_slices")
+        self._retiring = [each for each in self._retiring if each not in gone]
+        if gone:
+            conn.execute(
+                "SELECT truerank.drop_generations(%s::uuid[])", ([name for _, name in gone],)
             )
 
+    def _counts_are_whole(self, group: int, generation: str) -> bool:
+        """Whether a copy's counts name each of its rankings, as its meta says."""
+        keys = self.keys(group, generation)
+        known, counted = self._link.try_commands(
+            [("HGET", keys.meta, "rankings"), ("HLEN", keys.counts)]
+        )
+        if isinstance(known, ResponseError) or isinstance(counted, ResponseError):
+            return False
+        return known is None or known == str(counted).encode()
 
-def _parsed(group: int, generation: str, values: Sequence[bytes | None]) -> Copy | None:
+    def _sweep(self, generations: Sequence[tuple[int, str]]) -> None:
+        """Look for the keys of copies among all keys: nothing else names them any more."""
+        stems = tuple(f"{self.keys(*each).stem}:".encode() for each in generations)
+        cursor = b"0"
+        while stems:
+            cursor, names = self._link.command("SCAN", cursor, "COUNT", _SLICE)
+            if left := [name for name in names if name.startswith(stems)]:
+                self._link.command("UNLINK", *left)
+            if cursor == b"0":
+                return
+
+
+def _or_raise(reply: Any) -> Any:
+    """A reply, or None in place of the error that a key of another type gives.
+
+    Raises:
+        ProjectionUnavailable: it is another error.
+    """
+    if not isinstance(reply, ResponseError):
+        return reply
+    if not is_wrong_type(reply):
+        raise ProjectionUnavailable(f"{reply}") from reply
+    return None
+
+
+def _parsed(group: int, generation: str, found: Sequence[bytes | None]) -> Copy | None:
     """The copy that a meta describes, or None where a field is missing or makes no sense."""
+    *values, source = found
     try:
         texts = [value.decode() for value in values if value is not None]
-        copy = Copy(group=group, generation=generation, **dict(zip(_FIELDS, texts, strict=True)))
+        copy = Copy(
+            group=group,
+            generation=generation,
+            source=(source or b"").decode(errors="replace"),
+            **dict(zip(_FIELDS, texts, strict=True)),
+        )
         int(copy.base)
         for named in filter(None, (copy.cursor, copy.covered, copy.pending)):
             named_tick(named)

@@ -14,8 +14,10 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from truerank.errors import ProjectionUnavailable, ProjectionUnsafe
-from truerank.projection.scripts import script
+from truerank.projection.breaker import Breaker
+from truerank.projection.scripts import reply_name, script
 from truerank.steps import ScriptCall
+from truerank.telemetry.meter import Meter
 
 
 def connection_options(timeout_ms: int) -> dict[str, Any]:
@@ -65,10 +67,45 @@ def eval_body(call: ScriptCall) -> tuple[Any, ...]:
     return ("EVAL", script(call.script).text, len(call.keys), *call.keys, *call.args)
 
 
-class Link:
-    """A pool of blocking connections to one server."""
+def refusal(breaker: Breaker) -> ProjectionUnavailable:
+    """The error of a call that isn't made, because those before it got no answer."""
+    return ProjectionUnavailable(
+        f"Redis left {breaker.failures} calls unanswered: asked again in {breaker.retry_s:.1f} s"
+    )
 
-    def __init__(self, url: str, *, timeout_ms: int, connections_max: int = 10) -> None:
+
+def is_wrong_type(reply: object) -> bool:
+    """Whether a reply is the error that a key of another type gives."""
+    return isinstance(reply, ResponseError) and str(reply).startswith("WRONGTYPE")
+
+
+def is_crowded(exc: BaseException) -> bool:
+    """Whether a connection was not to be had because all are in use: no fault of the server."""
+    return isinstance(exc, redis.ConnectionError) and str(exc).startswith("No connection available")
+
+
+class Link:
+    """A pool of blocking connections to one server.
+
+    Args:
+        url: of the server.
+        timeout_ms: for a connection to become free, to be made, and for each reply.
+        connections_max: at the same time.
+        meter: told of every round trip.
+        breaker: told of every call, and asked before it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_ms: int,
+        connections_max: int = 10,
+        meter: Meter | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.meter = meter or Meter()
+        self.breaker = breaker or Breaker(told=self.meter.breaker_changed)
         self._pool: ConnectionPool = BlockingConnectionPool.from_url(
             url,
             max_connections=connections_max,
@@ -96,11 +133,14 @@ class Link:
         Raises:
             ProjectionUnavailable: no server, or no reply in time.
         """
-        with _Borrowed(self._pool) as connection:
+        if not calls:
+            return [], None
+        with self.meter.timing(calls[0].script), _Borrowed(self._pool, self.breaker) as connection:
             replies = _exchange(connection, [evalsha(call) for call in calls])
             for i, call in enumerate(calls):
                 if isinstance(replies[i], NoScriptError):
                     (replies[i],) = _exchange(connection, [eval_body(call)])
+                self.meter.script_replied(call.script, reply_name(call.script, replies[i]))
             return replies, _run_id(connection)
 
     def command(self, *words: str | bytes | int) -> Any:
@@ -114,14 +154,25 @@ class Link:
         Raises:
             ProjectionUnavailable: no server, no reply in time, or an error as reply.
         """
-        if not commands:
-            return []
-        with _Borrowed(self._pool) as connection:
-            replies = _exchange(connection, commands)
+        replies = self.try_commands(commands)
         for words, reply in zip(commands, replies, strict=True):
             if isinstance(reply, ResponseError):
                 raise ProjectionUnavailable(f"{words[0]!r}: {reply}") from reply
         return replies
+
+    def try_commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        """As `commands`, but an error reply stands in place of the result.
+
+        Raises:
+            ProjectionUnavailable: no server, or no reply in time.
+        """
+        if not commands:
+            return []
+        with (
+            self.meter.timing(str(commands[0][0])),
+            _Borrowed(self._pool, self.breaker) as connection,
+        ):
+            return _exchange(connection, commands)
 
     def clock(self) -> tuple[int, str | None]:
         """The server's clock in microseconds since 1970, and its run id.
@@ -129,7 +180,7 @@ class Link:
         Raises:
             ProjectionUnavailable: no server, no reply in time, or an error as reply.
         """
-        with _Borrowed(self._pool) as connection:
+        with self.meter.timing("TIME"), _Borrowed(self._pool, self.breaker) as connection:
             (reply,) = _exchange(connection, [("TIME",)])
             run_id = _run_id(connection)
         if isinstance(reply, ResponseError):
@@ -139,7 +190,9 @@ class Link:
 
     def check_policy(self) -> None:
         """Refuse a server that may evict board keys; see `check_policy`."""
-        check_policy(policy_in(self.command("INFO", "memory")))
+        (reply,) = self.try_commands([("INFO", "memory")])
+        if not isinstance(reply, ResponseError):  # access rules may forbid to ask
+            check_policy(policy_in(reply))
 
     def close(self) -> None:
         """Close all connections."""
@@ -175,13 +228,18 @@ def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read."""
 
-    def __init__(self, pool: ConnectionPool) -> None:
+    def __init__(self, pool: ConnectionPool, breaker: Breaker) -> None:
         self._pool = pool
+        self._breaker = breaker
 
     def __enter__(self) -> Any:
+        if not self._breaker.admit():
+            raise refusal(self._breaker)
         try:
             self._connection: Any = self._pool.get_connection()
         except (RedisError, OSError) as exc:
+            if not is_crowded(exc):
+                self._breaker.failed()
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
 
@@ -191,4 +249,7 @@ class _Borrowed:
             self._connection.disconnect()
         self._pool.release(self._connection)
         if isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError):
+            self._breaker.failed()
             raise ProjectionUnavailable(f"Redis did not answer: {exc}") from exc
+        if kind is None:
+            self._breaker.succeeded()

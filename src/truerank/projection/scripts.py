@@ -4,6 +4,7 @@ A server that forgot a script (restart, failover, SCRIPT FLUSH) is sent the body
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -43,6 +44,23 @@ class PageReply(IntEnum):
     MOVED = 2
     MISSING = 3
     DAMAGED = 4
+
+
+_REPLIES: Mapping[str, type[IntEnum]] = {
+    "apply": ApplyReply,
+    "fill": FillReply,
+    "page": PageReply,
+    "switch": SwitchReply,
+}
+
+
+def reply_name(script: str, reply: object) -> str:
+    """What a script answered, in the words of its enum; `error` where it failed."""
+    code = reply[0] if isinstance(reply, list) and reply else reply
+    if not isinstance(code, int):
+        return "error"
+    kind = _REPLIES.get(script)
+    return "ok" if kind is None else kind(code).name.lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,37 +8,50 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 
 import psycopg
 import structlog
 
-from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
+from truerank.crashpoints import crashpoint
+from truerank.errors import (
+    DatabaseUnavailable,
+    ProjectionUnavailable,
+    ProjectionUnsafe,
+    SourceSuperseded,
+)
 from truerank.outbox import ticks
 from truerank.outbox.leases import Worker
-from truerank.outbox.retention import Turn, turn_ring
-from truerank.outbox.ticks import Batch, Connection, Part, Tick
+from truerank.outbox.retention import Retention
+from truerank.outbox.snapshot import Snapshot
+from truerank.outbox.ticks import Batch, Connection, Tick
 from truerank.projection.copies import named_tick
 from truerank.projection.held import Held, Stamp, apply_calls
 from truerank.projection.holding import Holding
 from truerank.projection.link import Link
+from truerank.projection.poison import is_poison
 from truerank.projection.scripts import ApplyReply
+from truerank.projection.trouble import Backoff, Trouble
 from truerank.schema import migrate
+from truerank.sessions import AWAY, LIMIT_SESSION, Limits, primary_only
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
+from truerank.telemetry.meter import Meter
 
 _CLOCK_JUMP_US_MAX = 100_000
-_BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _BUSY_S = 1.0  # after the last rows: who writes now and then is shown as soon as who writes a lot
 _KNOWN_RANKINGS_MAX = 200_000
 _CALLS_PER_ROUND_TRIP_MAX = 64
-# What passes by itself: a server that restarts, a primary that became a standby.
-_INTERRUPTIONS = (
+_DRAIN_PAUSE_S = 0.005
+_SWEEP_S = 0.25  # a ban that has ended is lifted within a second
+_SWEPT_MAX = 100
+# What passes by itself: a server that restarts, for one.
+_INTERRUPTIONS: tuple[type[Exception], ...] = (
     ProjectionUnavailable,
     DatabaseUnavailable,
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.ReadOnlySqlTransaction,
+    SourceSuperseded,
+    *AWAY,
 )
 
 
@@ -54,37 +67,49 @@ class Projector:
         self._conn = conn
         self._link = link
         self._settings = settings
+        self._trouble = Trouble()
         self._holding = Holding(conn, link, settings.prefix, rows_max=settings.scan_rows_max)
         self._worker = worker or Worker.new(settings.lease_ms)
         self._groups: set[int] = set()
         self._known_rankings: set[int] = set()
         self._renew_at = 0.0
         self._heartbeat_at = 0.0
-        self._turn = Turn.FRESH
+        self._sweep_at = 0.0
+        self._retention = Retention(conn, settings, link.meter)
         self._clock: tuple[int, float, str | None] | None = None
 
-    def step(self) -> bool:
+    def step(self, *, anyway: bool = False) -> bool:
         """Do what is due now; return whether rows arrived.
 
+        Args:
+            anyway: take a tick though no rows wait, so that everything committed by now is shown.
+
         Raises:
-            ProjectionUnavailable: Redis did not answer; call again later.
+            ProjectionUnavailable: Redis did not answer; call `interrupt`, and again later.
+            ProjectionUnsafe: the server that Redis is now may evict keys; the same.
+            SourceSuperseded: a server that was promoted later feeds the projection.
             psycopg.OperationalError: the connection to PostgreSQL is lost.
         """
+        clock = self._read_clock()  # first: who can't reach Redis must not keep its leases
         self._renew()
-        self._holding.adopt()
-        if not self._holding.held:
+        self._sweep_members()
+        self._holding.adopt(self._trouble.rested(self._holding.unread))
+        self._holding.copies.retire_slice(self._conn)
+        since = {held.since for held in self._ready()}
+        if not since:
             return False
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
-        clock = self._read_clock()
-        since = {held.since for held in self._holding.held}
+        if heartbeat:
+            self._link.check_policy()
         tick = ticks.take_tick(
             self._conn,
             since=min(since, default=None) if len(since) == 1 else None,
-            anyway=heartbeat or self._holding.filling or len(since) > 1,
+            anyway=anyway or heartbeat or self._holding.filling or len(since) > 1,
         )
         if tick is None:
             return False
+        self._link.meter.tick_taken()
         changed = self._project(tick, *clock, heartbeat=heartbeat)
         filled = self._holding.fill()
         self._note_rankings(part.ranking for part in filled)
@@ -92,8 +117,37 @@ class Projector:
         if heartbeat:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
             self._note_cursors()
-            self._turn_ring()
+            self._holding.look_round()
+            self._holding.retry(self._groups)
+            self._retention.keep()
         return changed
+
+    def interrupt(self) -> None:
+        """After a failure of Redis: read from it again where every group is."""
+        self._holding.unread |= self._groups
+
+    def drain(self, limit_s: float) -> None:
+        """Show what is committed at this moment, for at most so long; then let all leases go."""
+        deadline = time.monotonic() + limit_s
+        try:
+            tick = ticks.take_tick(self._conn, since=None, anyway=True)
+            assert tick is not None, "a tick asked for anyway is always taken"
+            while self._lacks(Snapshot.parse(tick.snapshot)) and time.monotonic() < deadline:
+                self.step(anyway=True)
+                if self._holding.unread:
+                    time.sleep(_DRAIN_PAUSE_S)
+        finally:
+            self.release()
+
+    def _lacks(self, committed: Snapshot) -> bool:
+        return bool(self._holding.unread) or any(
+            held.live and not Snapshot.parse(held.since).contains(committed)
+            for held in self._holding.held
+        )
+
+    def _ready(self) -> list[Held]:
+        # Where a group is has to be read anew, its copies are left alone until then.
+        return [h for h in self._holding.held if h.copy.group not in self._holding.unread]
 
     @property
     def whole(self) -> bool:
@@ -110,22 +164,33 @@ class Projector:
     def release(self) -> None:
         """Let all leases go."""
         self._worker.release(self._conn)
+        self._link.meter.leases_held(0)
 
     def _renew(self) -> None:
         now = time.monotonic()
         if now < self._renew_at:
             return
+        stuck = sorted(self._trouble.hopeless(self._settings.stuck_ms / 1000))
+        if stuck:
+            _log().error("groups_left", groups=stuck, rest_ms=self._settings.rest_ms)
+            self._worker.rest(self._conn, stuck, self._settings.rest_ms)
         groups = self._worker.renew(self._conn)
-        self._renew_at = now + self._settings.lease_ms / 3000
+        self._trouble.keep(groups)
+        self._renew_at = now + self._worker.renew_every_s
         self._holding.held = [held for held in self._holding.held if held.copy.group in groups]
         self._holding.unread = (self._holding.unread | (groups - self._groups)) & groups
         self._groups = groups
+        self._link.meter.leases_held(len(groups))
 
     def _read_clock(self) -> tuple[int | None, str | None]:
         # The bound on staleness is a difference of this clock; where it jumps there is none.
         now_us, run_id = self._link.clock()
         now = time.monotonic()
         before, self._clock = self._clock, (now_us, now, run_id)
+        if before is not None and before[2] != run_id:
+            # Another server, or the same with other data: nothing that we remember holds for it.
+            self._holding.unread |= self._groups
+            self._link.check_policy()
         if before is not None and before[2] == run_id:
             jump_us = now_us - before[0] - (now - before[1]) * 1_000_000
             if abs(jump_us) > _CLOCK_JUMP_US_MAX:
@@ -136,8 +201,8 @@ class Projector:
         self, tick: Tick, time_us: int | None, run_id: str | None, *, heartbeat: bool
     ) -> bool:
         changed = False
-        for since in {held.since for held in self._holding.held}:
-            together = [held for held in self._holding.held if held.since == since]
+        for since in {held.since for held in self._ready()}:
+            together = [held for held in self._ready() if held.since == since]
             batch = ticks.read_batch(
                 self._conn,
                 since=since,
@@ -148,11 +213,26 @@ class Projector:
                 ),
                 rows_max=self._settings.batch_rows_max,
             )
+            if self._holding.left_behind(batch):
+                self._holding.unread |= self._groups
+                return changed
             if not batch.proven or any(held.base < batch.floor_tick for held in together):
                 self._holding.examine(together, batch, self._groups)
                 continue
-            stamp = Stamp(tick=tick, reached=batch.reached, time_us=time_us, run_id=run_id)
+            self._link.meter.batch_read(
+                sum(len(part.rows) for parts in batch.parts.values() for part in parts)
+            )
+            stamp = Stamp(
+                tick=tick,
+                reached=batch.reached,
+                contained=batch.base or 0,
+                time_us=time_us,
+                run_id=run_id,
+                source=self._holding.source,
+                lives=self._holding.lives(batch, since),
+            )
             self._apply(together, batch, stamp, everything=heartbeat)
+            crashpoint("after_cursor")
             self._note_rankings(part.ranking for parts in batch.parts.values() for part in parts)
             changed = changed or bool(batch.parts)
         return changed
@@ -160,17 +240,23 @@ class Projector:
     def _apply(self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool) -> None:
         queue = self._calls(together, batch, stamp, everything=everything)
         while piece := list(islice(queue, _CALLS_PER_ROUND_TRIP_MAX)):
+            crashpoint("before_apply")
             replies, _ = self._link.calls([call for _, call, _ in piece])
+            crashpoint("after_apply")
             for (held, call, last), reply in zip(piece, replies, strict=True):
                 self._take_apply_reply(held, call, reply, stamp if last else None)
             # One large transaction may take longer than a lease lasts.
             self._renew()
+            if not piece[-1][2]:
+                crashpoint("between_calls")
 
     def _calls(
         self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool
     ) -> Iterator[tuple[Held, ScriptCall, bool]]:
         for held in together:
-            parts: list[Part] = batch.parts.get(held.copy.group, [])
+            parts = self._holding.sound(held, batch.parts.get(held.copy.group, []), stamp)
+            if parts is None:
+                continue
             if parts or everything or held.pending or not held.live:
                 for call, last in apply_calls(
                     held,
@@ -189,10 +275,19 @@ class Projector:
         self, held: Held, call: ScriptCall, reply: object, stamp: Stamp | None
     ) -> None:
         group = held.copy.group
+        if is_poison(reply):
+            _log().warning("script_failed", group=group, error=str(reply)[:200])
+            self._holding.suspect(held, "apply")
+            return
+        if isinstance(reply, Exception):
+            raise ProjectionUnavailable(f"apply: {reply}") from reply
         if not isinstance(reply, list) or reply[0] != ApplyReply.APPLIED:
-            # Refused or failed: only what Redis says now tells where to go on.
-            _log().info("call_refused", group=group, reply=str(reply)[:200])
-            self._holding.unread.add(group)
+            # Only what Redis says now tells where to go on, and the lease whether to.
+            if group not in self._holding.unread:
+                _log().info("call_refused", group=group, reply=str(reply)[:200])
+                self._trouble.refused(group)
+                self._holding.unread.add(group)
+                self._renew_at = 0.0
             return
         _, _, damaged, live = reply
         if damaged:
@@ -200,6 +295,7 @@ class Projector:
         if bool(live) != held.live:
             self._holding.unread.add(group)  # the pointer was lost, or moved by somebody else
         if stamp is not None and group not in self._holding.unread:
+            self._trouble.served(group)
             held.cursor, held.pending = str(call.args[10]), ""
             held.since, held.since_tick = stamp.reached, named_tick(held.cursor)
             held.base = stamp.base(held)
@@ -221,6 +317,13 @@ class Projector:
             self._known_rankings.clear()
         self._known_rankings |= new
 
+    def _sweep_members(self) -> None:
+        """Let bans end whose time has passed, and merges become complete."""
+        now = time.monotonic()
+        if now >= self._sweep_at:
+            self._conn.execute("SELECT truerank.sweep_members(%s)", (_SWEPT_MAX,))
+            self._sweep_at = now + _SWEEP_S
+
     def _note_cursors(self) -> None:
         copies = [held.copy for held in self._holding.held]
         self._conn.execute(
@@ -233,23 +336,13 @@ class Projector:
         )
         self._conn.execute("SELECT truerank.sweep_rates()")
 
-    def _turn_ring(self) -> None:
-        turn = turn_ring(
-            self._conn,
-            age_s=self._settings.segment_s,
-            bytes_max=self._settings.segment_bytes_max,
-            dead_s=self._settings.dead_s,
-        )
-        if turn not in {Turn.FRESH, self._turn}:
-            _log().info("ring", turn=turn.value)
-        self._turn = turn
-
 
 def run(
     settings: Settings,
     stop: threading.Event,
     *,
     ready: Callable[[], None] = lambda: None,
+    meter: Meter | None = None,
 ) -> None:
     """Project until `stop` is set, through every failure of either side; then release all leases.
 
@@ -257,41 +350,73 @@ def run(
         settings: with both URLs.
         stop: set from another thread or a signal handler; looked at after each step.
         ready: called once, when every group that this worker leases has a live copy.
+        meter: told what the worker does; None: nobody is.
 
     Raises:
-        ProjectionUnsafe: the Redis server may evict keys.
+        ProjectionUnsafe: the Redis server may evict keys. Where it comes to do so later, nothing is
+            projected until that is mended.
         SchemaMismatch: the database isn't at the schema of this release.
     """
     assert settings.database_url is not None, "the caller resolves it"
     assert settings.redis_url is not None, "the caller resolves it"
-    link = Link(settings.redis_url, timeout_ms=settings.redis_timeout_ms, connections_max=2)
+    link = Link(
+        settings.redis_url, timeout_ms=settings.redis_timeout_ms, connections_max=2, meter=meter
+    )
     worker = Worker.new(settings.lease_ms)  # kept through failures, and its leases with it
-    failures = 0
-    busy_until = 0.0
+    backoff = Backoff()
+    ready = cache(ready)  # the first time only
+    safe = False
     try:
         while not stop.is_set():
             try:
                 with connect(settings.database_url, settings.database_timeout_ms) as conn:
-                    link.check_policy()
+                    if not safe:
+                        link.check_policy()
+                        safe = True
                     projector = Projector(conn, link, settings, worker)
-                    while not stop.is_set():
-                        began = time.monotonic()
-                        if projector.step():
-                            busy_until = began + _BUSY_S
-                        failures = 0
-                        if projector.whole:
-                            ready()
-                            ready = _nothing
-                        wait_ms = _wait_ms(settings, projector, busy=began < busy_until)
-                        stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
-                    projector.release()
+                    _keep_up(projector, link, settings, stop=stop, backoff=backoff, ready=ready)
+                    projector.drain(settings.drain_ms / 1000)
             except _INTERRUPTIONS as exc:
-                wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)]
-                failures += 1
-                _log().warning("interrupted", error=str(exc)[:300], retry_s=wait_s)
-                stop.wait(wait_s)
+                _pause(exc, link, stop, backoff)
     finally:
         link.close()
+
+
+def _keep_up(
+    projector: Projector,
+    link: Link,
+    settings: Settings,
+    *,
+    stop: threading.Event,
+    backoff: Backoff,
+    ready: Callable[[], None],
+) -> None:
+    """Step until told to stop, through every failure of Redis."""
+    busy_until = 0.0
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            if projector.step():
+                busy_until = began + _BUSY_S
+        except (ProjectionUnavailable, ProjectionUnsafe) as exc:
+            projector.interrupt()
+            _pause(exc, link, stop, backoff)
+            continue
+        backoff.succeeded()
+        if projector.whole:
+            ready()
+        wait_ms = _wait_ms(settings, projector, busy=began < busy_until)
+        stop.wait(max(0.0, wait_ms / 1000 - (time.monotonic() - began)))
+
+
+def _pause(exc: Exception, link: Link, stop: threading.Event, backoff: Backoff) -> None:
+    wait_s = max(backoff.failed(), link.breaker.retry_s)
+    link.meter.failed("worker", getattr(exc, "reason", DatabaseUnavailable.code))
+    # The last two don't pass by themselves.
+    alarm = isinstance(exc, SourceSuperseded | ProjectionUnsafe)
+    log = _log().error if alarm else _log().warning
+    log("interrupted", error=str(exc)[:300], retry_s=round(wait_s, 3))
+    stop.wait(wait_s)
 
 
 def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
@@ -307,11 +432,15 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
             autocommit=True,
             application_name="truerank worker",
             connect_timeout=max(2, timeout_ms // 1000),
-            options=f"-c statement_timeout={timeout_ms}",
+            **primary_only(database_url),
         )
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
     try:
+        limits = Limits(statement_ms=timeout_ms).of_session(conn)
+        if conn.execute(LIMIT_SESSION, limits).fetchone() is None:
+            conn.prepare_threshold = None
+            _log().warning("pooled", database="connect workers directly: no deadlines here")
         migrate.check(conn)
     except BaseException:
         conn.close()
@@ -323,10 +452,6 @@ def _wait_ms(settings: Settings, projector: Projector, *, busy: bool) -> int:
     if projector.pressing:
         return 0
     return settings.tick_busy_ms if busy else settings.tick_idle_ms
-
-
-def _nothing() -> None:
-    return None
 
 
 def _log() -> structlog.stdlib.BoundLogger:
