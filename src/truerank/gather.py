@@ -10,13 +10,14 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from truerank.command.submit import submit_parameters
+from truerank.crashpoints import crashpoint
 from truerank.errors import Busy, Contended, InvalidInput
 from truerank.model import Receipt, ScoreEvent
 
-Submit = Callable[[str, Sequence[ScoreEvent], str | None], Awaitable[list[Receipt]]]
+Submit = Callable[[str, Sequence[ScoreEvent], str | None, str | None], Awaitable[list[Receipt]]]
 
 BATCH_EVENTS_MAX = 1000
 _FLUSHERS_MAX = 2  # per lane: one batch commits while the next one is on its way
@@ -31,6 +32,7 @@ class _Key:
 
     board: str
     expected_season: str | None
+    expected_operator: str | None
     ties: int
     apart: str | None
 
@@ -70,7 +72,11 @@ class Gather:
         self._flushers: set[asyncio.Task[None]] = set()
 
     async def submit(
-        self, board: str, events: Sequence[ScoreEvent], expected_season: str | None = None
+        self,
+        board: str,
+        events: Sequence[ScoreEvent],
+        expected_season: str | None = None,
+        expected_operator: str | None = None,
     ) -> list[Receipt]:
         """Apply events together with whoever else waits; outcomes are values, in order.
 
@@ -82,9 +88,15 @@ class Gather:
             DatabaseUnavailable: the database is away.
         """
         # Checked before it is gathered: what is malformed must not fail the others' batch.
-        submit_parameters(board, events, expected_season)
+        submit_parameters(board, events, expected_season, expected_operator=expected_operator)
         request = _Request(events, asyncio.get_running_loop().create_future())
-        key = _Key(board, expected_season, len(events[0].ties), self._apart(board, events))
+        key = _Key(
+            board,
+            expected_season,
+            expected_operator,
+            len(events[0].ties),
+            self._apart(board, events),
+        )
         self._enqueue(key, request)
         try:
             async with asyncio.timeout(self._wait_s_max):
@@ -129,7 +141,9 @@ class Gather:
             return
         events = [event for request in batch for event in request.events]
         try:
+            crashpoint("before_flush")
             receipts = await self._tried(key, events)
+            crashpoint("after_flush")
         except (Contended, InvalidInput) as exc:
             # In a member's own lane all wait for the same lock: halving would only add up waits.
             if len(batch) > 1 and (key.apart is None or isinstance(exc, InvalidInput)):
@@ -157,7 +171,9 @@ class Gather:
         while True:
             tries_left -= 1
             try:
-                return await self._submit(key.board, events, key.expected_season)
+                return await self._submit(
+                    key.board, events, key.expected_season, key.expected_operator
+                )
             except Contended:
                 if not tries_left:
                     raise
@@ -174,7 +190,7 @@ class Gather:
             self._apart_until.clear()
         self._apart_until[key.board, member] = now + _APART_S
         try:
-            self._enqueue(_Key(key.board, key.expected_season, key.ties, member), request)
+            self._enqueue(replace(key, apart=member), request)
         except Busy as busy:
             _fail([request], busy)
 

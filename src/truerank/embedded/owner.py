@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from truerank.crashpoints import crashpoint
 from truerank.embedded import postgres as pg
 from truerank.embedded import valkey as vk
 from truerank.embedded.binaries import find_postgres, find_valkey
@@ -47,6 +48,7 @@ def owned(
         # Valkey first: it loads its data while PostgreSQL starts.
         start_valkey = partial(vk.valkey, program, place, tcp=wire, durable=durable)
         valkey = stack.enter_context(start_valkey())
+        crashpoint("engine_started")
         pg.initialize(bindir, place, durable=durable)
         postgres = stack.enter_context(
             pg.postgres(bindir, place, tcp=wire, durable=durable, settings=settings)
@@ -71,6 +73,7 @@ def owned(
         )
         stack.callback(_wait_for_guests, folder)
         stack.callback(withdraw, folder)
+        crashpoint("engines_started")
         publish(folder, engines)
         yield engines
 

@@ -55,6 +55,7 @@ class Naming:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     board: str | None = None
+    exported: bool = False  # text stands behind an apostrophe where it looks like a formula
 
 
 def decompressed(file: io.BufferedReader) -> io.BufferedIOBase:
@@ -121,6 +122,8 @@ def _event(fields: Sequence[str], places: Sequence[int], naming: Naming) -> tupl
     if naming.board is not None:
         picked.insert(COLUMNS.index("board"), naming.board)
     event_id, board, member, points, occurred_at = picked
+    if naming.exported:
+        member = member.removeprefix("'")
     for name, text in (("event_id", event_id), ("board", board), ("member", member)):
         if not text or "\0" in text:
             problem = "contains a NUL character" if text else "is empty"

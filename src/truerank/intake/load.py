@@ -12,6 +12,7 @@ from typing import Any
 
 from truerank.client import Truerank
 from truerank.command.submit import failure
+from truerank.crashpoints import crashpoint
 from truerank.errors import BoardExists, InvalidInput
 from truerank.intake.lines import Malformed, Row
 from truerank.model import Outcome, Receipt, Token
@@ -163,6 +164,7 @@ class Loader:
             self._refuse(rows, board.refusal)
         else:
             self._submit(key, rows)
+            crashpoint("import_slice")
         self._progress(len(rows))
 
     def _submit(self, key: str, rows: list[Row]) -> None:

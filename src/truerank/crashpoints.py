@@ -1,0 +1,95 @@
+"""Named points where a process can be made to die, as by a power cut: between any two effects.
+
+TRUERANK_CRASH_AT=after_apply:3 lets a process kill itself the third time it comes by that point;
+TRUERANK_CRASH_AT=after_apply:3:STOP lets it stand still there until somebody lets it go on.
+Without the variable a point costs a call that returns at once.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import cache
+from itertools import count
+from typing import Final
+
+VARIABLE: Final = "TRUERANK_CRASH_AT"
+
+# Every point, and what is done and not yet done there.
+CRASH_POINTS: Final = (
+    # The worker, in the order of one step.
+    ("leases_renewed", "groups are leased, and nothing of them was read"),
+    ("before_begin", "a group has no copy, and none was begun"),
+    ("generation_listed", "PostgreSQL lists a copy that isn't in Redis yet"),
+    ("generation_begun", "a copy was begun, and nothing is in it"),
+    ("before_tick", "no tick was taken"),
+    ("after_tick", "a tick is committed, and nothing refers to it"),
+    ("batch_read", "a batch is in memory, and nothing of it in Redis"),
+    ("before_apply", "the next calls of a batch are made, and not sent"),
+    ("after_apply", "calls were carried out, and their replies not looked at"),
+    ("between_calls", "the first calls of a batch were carried out, the rest not sent"),
+    ("after_cursor", "a batch is applied with its cursor, and its rankings aren't listed"),
+    ("chunk_read", "a chunk of a scan is in memory, and no tick covers it"),
+    ("chunk_covered", "a tick covers a chunk that isn't in Redis yet"),
+    ("chunk_applied", "a chunk is in Redis, and the reply not looked at"),
+    ("scan_done", "everything was scanned, and the log has yet to pass it"),
+    ("before_switch", "a copy is whole, and readers read another or none"),
+    ("after_switch", "readers read the new copy, and PostgreSQL doesn't know"),
+    ("switch_noted", "PostgreSQL knows of a switch, and the copy before is still there"),
+    ("meta_retired", "a copy without meta, whose rankings are all there"),
+    ("between_slices", "a copy without meta, and without some of its rankings"),
+    ("generation_retired", "a copy is gone that PostgreSQL still lists"),
+    ("before_turn", "a heartbeat is over, and the ring not looked at"),
+    ("after_turn", "the ring was turned where that was due"),
+    ("before_release", "told to stop, and all leases held"),
+    ("after_release", "all leases let go"),
+    # Whoever writes.
+    ("before_submit", "events were checked, and nothing sent"),
+    ("submit_executed", "events are in the caller's transaction, which is open"),
+    ("after_submit", "events are committed, and the caller doesn't know"),
+    ("before_flush", "requests are gathered, and nothing sent"),
+    ("after_flush", "gathered requests are committed, and none was answered"),
+    ("backfill_slice", "a slice of an attached table is taken in, more may follow"),
+    ("import_slice", "a slice of a file is taken in, more may follow"),
+    ("purge_slice", "a slice of a deleted board is gone, more may follow"),
+    # Whoever owns embedded engines.
+    ("engine_started", "Valkey starts, PostgreSQL does not yet, and nobody was told"),
+    ("engines_started", "both engines run, and nobody was told"),
+)
+
+
+def crashpoint(name: str) -> None:
+    """Die here, or stand still, where the environment of this process says so."""
+    armed = _armed()
+    if armed is not None:
+        armed.pass_by(name)
+
+
+class _Armed:
+    """The one point at which this process is to end.
+
+    Args:
+        text: name, number of the passage, and the signal, which is KILL where none is given.
+
+    Raises:
+        ValueError: there is no such point, number or signal.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._name, _, rest = text.partition(":")
+        number, _, kind = rest.partition(":")
+        if self._name not in dict(CRASH_POINTS):
+            raise ValueError(f"{VARIABLE}={text}: there is no such point")
+        self._signal = signal.Signals[f"SIG{kind or 'KILL'}"]
+        self._fatal = int(number or 1)
+        self._passages: Iterator[int] = count(1)
+
+    def pass_by(self, name: str) -> None:
+        """Send this process the signal at the passage that was named."""
+        if name == self._name and next(self._passages) == self._fatal:
+            os.kill(os.getpid(), self._signal)
+
+
+@cache
+def _armed() -> _Armed | None:
+    text = os.environ.get(VARIABLE)
+    return _Armed(text) if text else None
