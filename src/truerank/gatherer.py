@@ -37,7 +37,12 @@ class Gatherer:
         )
 
     async def submit_score(
-        self, board: str, event: ScoreEvent, *, expected_season: str | None = None
+        self,
+        board: str,
+        event: ScoreEvent,
+        *,
+        expected_season: str | None = None,
+        expected_operator: str | None = None,
     ) -> Receipt:
         """Apply one event, in one transaction with whoever else waits; it is committed on return.
 
@@ -50,11 +55,16 @@ class Gatherer:
             Contended: somebody outside holds a lock on this member. Nothing was written.
             DatabaseUnavailable: the database is away. Sending it again is safe.
         """
-        (receipt,) = await self._gather.submit(board, [event], expected_season)
+        (receipt,) = await self._gather.submit(board, [event], expected_season, expected_operator)
         return or_raise(board, receipt)
 
     async def submit_scores(
-        self, board: str, events: Sequence[ScoreEvent], *, expected_season: str | None = None
+        self,
+        board: str,
+        events: Sequence[ScoreEvent],
+        *,
+        expected_season: str | None = None,
+        expected_operator: str | None = None,
     ) -> list[Receipt]:
         """Apply several events that stay together in one transaction; outcomes are values.
 
@@ -63,7 +73,7 @@ class Gatherer:
         """
         if not events:
             return []
-        return await self._gather.submit(board, events, expected_season)
+        return await self._gather.submit(board, events, expected_season, expected_operator)
 
     async def __aenter__(self) -> Self:
         await self._writer.open()

@@ -2,44 +2,47 @@
 
 from collections.abc import Sequence
 
-import psycopg
-import psycopg_pool
-
-from truerank.aio import submit_scores
-from truerank.connections import aborrowed, connection_kwargs, connection_wait_s, translate
+from truerank.command.submit import SUBMIT, receipts, submit_parameters
+from truerank.connections import AsyncDatabase
 from truerank.model import Receipt, ScoreEvent
 from truerank.settings import Settings
+from truerank.telemetry.meter import Meter
 
 _LOCK_TIMEOUT_MS = 250
 
 
 class Writer:
-    """A pool whose every statement is one transaction with a short lock timeout."""
+    """A pool whose every statement is one transaction with a short lock timeout.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: with the address of PostgreSQL.
+        meter: told how events end; None: nobody is.
+    """
+
+    def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
+        self._meter = meter or Meter()
         assert settings.database_url is not None, "the client that was opened before checks it"
-        kwargs = connection_kwargs(settings)
-        kwargs["options"] += f" -c lock_timeout={_LOCK_TIMEOUT_MS}"
-        kwargs["application_name"] = "truerank writer"
-        self._pool = psycopg_pool.AsyncConnectionPool(
+        self._database = AsyncDatabase(
             settings.database_url,
-            min_size=0,
-            max_size=settings.pool_max,
-            open=False,
-            timeout=connection_wait_s(settings),
-            kwargs=kwargs,
+            settings,
+            application="truerank writer",
+            lock_ms=_LOCK_TIMEOUT_MS,
         )
 
     async def open(self) -> None:
         """Open the pool; connections are made as they are needed."""
-        await self._pool.open()
+        await self._database.open()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._pool.close()
+        await self._database.close()
 
     async def submit(
-        self, board: str, events: Sequence[ScoreEvent], expected_season: str | None
+        self,
+        board: str,
+        events: Sequence[ScoreEvent],
+        expected_season: str | None,
+        expected_operator: str | None = None,
     ) -> list[Receipt]:
         """Apply events of one board in one transaction; outcomes are values.
 
@@ -47,13 +50,9 @@ class Writer:
             Contended: another transaction held a lock for longer than `_LOCK_TIMEOUT_MS`.
             DatabaseUnavailable: no connection, or a server that takes no writes.
         """
-        try:
-            async with aborrowed(self._pool) as conn:
-                try:
-                    return await submit_scores(conn, board, events, expected_season=expected_season)
-                except psycopg.errors.ReadOnlySqlTransaction:
-                    # A primary that was demoted keeps its connections: the next one is made anew.
-                    await conn.close()
-                    raise
-        except psycopg.Error as exc:
-            raise translate(exc) from exc
+        parameters = submit_parameters(board, events, expected_season, None, expected_operator)
+        with self._meter.watching("command"):
+            rows = await self._database.query(SUBMIT, parameters)
+        answered = receipts(events, rows)
+        self._meter.commands_answered(answered)
+        return answered

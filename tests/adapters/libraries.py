@@ -258,6 +258,7 @@ LIBRARIES: dict[str, Callable[[str], Library]] = {
     "asyncpg": _asyncpg,
     "sqlalchemy Connection": partial(_sqlalchemy, sqlalchemy.Connection),
     "sqlalchemy Session": partial(_sqlalchemy, Session),
+    "sqlalchemy AsyncConnection psycopg": partial(_sqlalchemy_async, AsyncConnection, "psycopg"),
     "sqlalchemy AsyncConnection asyncpg": partial(_sqlalchemy_async, AsyncConnection, "asyncpg"),
     "sqlalchemy AsyncSession psycopg": partial(_sqlalchemy_async, AsyncSession, "psycopg"),
     "sqlalchemy AsyncSession asyncpg": partial(_sqlalchemy_async, AsyncSession, "asyncpg"),

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import truerank
 from tests.attach.conftest import Bench
 from truerank import TieBreak
 
@@ -43,6 +44,23 @@ def test_standings_follow_from_the_rows_that_remain(
 
     assert scores == [before, after_update, after_delete]
     assert bench.scores(operator)["B"] == "3"
+
+
+def test_nobody_can_take_the_ids_that_corrections_of_a_row_need(bench: Bench) -> None:
+    bench.attach()
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e1', 'A', 5)")
+    bench.tr.submit_scores(
+        "b", [truerank.ScoreEvent(event_id=f"e1~{n}", member="eve", value=0) for n in range(1, 151)]
+    )
+
+    for points in (6, 7):
+        bench.conn.execute("UPDATE public.completion SET points = %s", (points,))
+    corrected = bench.scores()["A"]
+    bench.conn.execute("DELETE FROM public.completion")
+
+    assert corrected == "7"
+    assert "A" not in bench.scores()
+    assert bench.parked() == []
 
 
 def test_each_change_of_a_row_is_the_next_revision_of_its_event(bench: Bench) -> None:

@@ -131,9 +131,13 @@ class Recorder:
         self.poison: dict[str, Exception] = {}
 
     async def __call__(
-        self, board: str, events: Sequence[ScoreEvent], expected_season: str | None
+        self,
+        board: str,
+        events: Sequence[ScoreEvent],
+        expected_season: str | None,
+        expected_operator: str | None,
     ) -> list[Receipt]:
-        del board, expected_season
+        del board, expected_season, expected_operator
         ids = [event.event_id for event in events]
         self.calls.append(ids)
         await self.go.wait()

@@ -9,21 +9,25 @@ import psycopg
 import pytest
 
 import truerank
+from tests.faults.pooler import caller_options
 
 Connection = psycopg.Connection[Any]
 _BLOCKED_S_MAX = 20.0
 _THREADS_MAX = 8
+_IS_BLOCKED = """
+    SELECT bool_or(cardinality(pg_blocking_pids(pid)) > 0) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = %s"""
 
 
 @pytest.fixture
 def connect(database_url: str) -> Iterator[Callable[..., Connection]]:
     """A function that opens connections, in autocommit unless told otherwise."""
     opened: list[Connection] = []
+    usual = {"autocommit": True, "options": "-c statement_timeout=30s", **caller_options()}
 
     def connect(**options: Any) -> Connection:
-        conn = psycopg.connect(
-            database_url, **{"autocommit": True, "options": "-c statement_timeout=30s", **options}
-        )
+        name = f"test {len(opened)}"  # by which another session finds it, through a pooler as well
+        conn = psycopg.connect(database_url, **{**usual, "application_name": name, **options})
         opened.append(conn)
         return conn
 
@@ -58,11 +62,10 @@ def until_blocked(connect: Callable[..., Connection]) -> Callable[[Connection], 
     watcher = connect()
 
     def wait(conn: Connection) -> None:
+        name = conn.info.parameter_status("application_name")
         deadline = time.monotonic() + _BLOCKED_S_MAX
         while time.monotonic() < deadline:
-            row = watcher.execute(
-                "SELECT pg_blocking_pids(%s)", (conn.info.backend_pid,)
-            ).fetchone()
+            row = watcher.execute(_IS_BLOCKED, (name,)).fetchone()
             if row and row[0]:
                 return
             time.sleep(0.002)

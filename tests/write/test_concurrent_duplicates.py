@@ -77,10 +77,11 @@ def test_the_second_applies_where_the_connection_of_the_first_is_killed(
 ) -> None:
     first, second = connect(autocommit=False), connect()
     truerank.submit_score(first, board, five())
+    ((first_pid,),) = first.execute("SELECT pg_backend_pid()").fetchall()
     waiting = begin(truerank.submit_score, second, board, five())
     until_blocked(second)
 
-    conn.execute("SELECT pg_terminate_backend(%s)", (first.info.backend_pid,))
+    conn.execute("SELECT pg_terminate_backend(%s)", (first_pid,))
 
     assert waiting.result().outcome is Outcome.APPLIED
     assert score(conn) == 5

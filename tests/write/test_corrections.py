@@ -120,8 +120,74 @@ def test_the_last_of_several_amendments_counts(tr: truerank.Truerank) -> None:
     assert scores(tr, "b") == {"ann": "6"}
     with pytest.raises(EventConflict):
         tr.amend_event("b", "e1", 8, correction_id="c1", **BY)
-    with pytest.raises(EventConflict):
-        tr.amend_event("b", "e1", 8, correction_id="e1", **BY)
+
+
+@pytest.mark.parametrize(
+    "name", ["c1", "550e8400-e29b-41d4-a716-446655440000"], ids=["text", "UUID"]
+)
+def test_an_amendment_and_an_event_may_have_one_name(tr: truerank.Truerank, name: str) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", 5, 1))
+
+    amended = tr.amend_event("b", "e1", 7, correction_id=name, **BY)
+    submit(tr, "b", (name, "ann", 1, 2))
+    again = tr.amend_event("b", "e1", 7, correction_id=name.upper(), **BY)
+    late = tr.amend_event("b", name, 2, correction_id="e1", **BY)
+
+    assert amended.outcome is late.outcome is truerank.Outcome.APPLIED
+    assert (again.outcome is truerank.Outcome.DUPLICATE) == (name != "c1")
+    assert scores(tr, "b") == {"ann": "9"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "values", "voids", "expected"),
+    [
+        ({"total_max": 50}, (80, 20), "e1", "80"),  # nearer, and still above
+        ({"total_max": 50}, (80, 20), "e0", "20"),  # within
+        ({"total_max": 50}, (120, -20), "e1", None),  # farther above
+        ({"total_min": 0}, (-80, -20), "e1", "-80"),  # nearer, and still below
+        ({"total_min": 0}, (-120, 20), "e1", None),  # farther below
+        ({"total_min": 0, "total_max": 50}, (-80, 180), "e1", None),  # out at the other end
+    ],
+)
+def test_a_total_left_outside_by_a_new_range_may_come_nearer_and_not_get_farther(
+    tr: truerank.Truerank,
+    changes: dict[str, int],
+    values: tuple[int, int],
+    voids: str,
+    expected: str | None,
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", *((f"e{n}", "ann", value, 1 + n) for n, value in enumerate(values)))
+    tr.update_board("b", changes, **BY)
+
+    (receipt,) = tr.void_events("b", [voids], **BY)
+
+    if expected is None:
+        assert receipt.code == "total_out_of_range"
+        assert scores(tr, "b") == {"ann": str(sum(values))}
+    else:
+        assert scores(tr, "b") == {"ann": expected}
+
+
+def test_scores_bring_a_total_back_into_a_new_range_step_by_step(tr: truerank.Truerank) -> None:
+    tr.create_board("b", seasons=["all"])
+    submit(tr, "b", ("e1", "ann", -10, 1), ("e2", "bob", 5, 1))
+    tr.update_board("b", {"total_min": 0}, **BY)
+
+    receipts = tr.submit_scores(
+        "b",
+        [
+            truerank.ScoreEvent(event_id=f"s{n}", member=member, value=value)
+            for n, (member, value) in enumerate(
+                [("ann", 4), ("ann", -1), ("ann", 0), ("ann", 7), ("ann", -2), ("bob", -6)]
+            )
+        ],
+    )
+
+    refused = "total_out_of_range"
+    assert [receipt.code for receipt in receipts] == [None, refused, None, None, refused, refused]
+    assert scores(tr, "b") == {"ann": "1", "bob": "5"}
 
 
 def test_corrections_that_leave_the_range_are_refused_and_the_others_stay(

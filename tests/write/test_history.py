@@ -176,7 +176,8 @@ def actual_standings(
         FROM truerank.board AS b
         JOIN truerank.standing AS s ON s.ranking >> 36 = b.id
         JOIN LATERAL truerank.seasons_of(b, ARRAY[s.event_at]) AS p ON p.ranking = s.ranking
-        LEFT JOIN LATERAL truerank.fold_events(b, s.member, p.starts_at, p.ends_at) AS f ON true
+        LEFT JOIN LATERAL truerank.fold_events(
+            b, s.ranking, truerank.names_of(s.member), p.starts_at, p.ends_at) AS f ON true
         WHERE b.key = %s""",
         (rules.key,),
     ).fetchall()

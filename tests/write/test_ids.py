@@ -100,6 +100,10 @@ def test_ids_with_separators_do_not_collide(tr: Truerank, conn: Connection) -> N
         truerank.submit_score(conn, key, ScoreEvent(event_id="e", member=member, value=value))
 
     assert (listed(tr, "a"), listed(tr, "a:b")) == ({"b:c": "1"}, {"c": "2"})
+    tr.delete_board("a", actor="ops", reason="a check")
+    while tr.purge_boards(10):
+        pass
+    assert listed(tr, "a:b") == {"c": "2"}
 
 
 # IDS-4

@@ -14,6 +14,10 @@ from truerank.errors import InvalidInput
 
 Connection = psycopg.Connection[Any]
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+STANDINGS = (
+    "SELECT ranking, member, score, sort_key, event_at, event_position FROM truerank.standing"
+    " ORDER BY ranking, member"
+)
 
 
 @pytest.fixture
@@ -203,14 +207,36 @@ def test_totals_of_tie_breaks_count_in_the_order_of_the_batch_too(
     assert codes(receipts) == ["total_out_of_range", "applied"]
 
 
-def test_a_floor_refuses_what_would_go_below_it(tr: Truerank, conn: Connection) -> None:
+# NUM-8
+def test_a_floor_refuses_what_would_go_below_it_and_replays_the_same(
+    tr: Truerank, conn: Connection
+) -> None:
     tr.create_board("b", seasons=("all",), total_min=0)
     send(conn, "b", ("e0", 5, "A"))
 
     receipts = send(conn, "b", ("e1", -10, "A"), ("e2", 3, "A"))
+    live = conn.execute(STANDINGS).fetchall()
+    conn.execute(
+        "SELECT truerank.recompute_standings(b, ARRAY[truerank.season_of_ranking(b, s.ranking)],"
+        " ARRAY[s.ranking], ARRAY[s.member])"
+        " FROM truerank.standing AS s JOIN truerank.board AS b ON b.id = s.ranking >> 36"
+    )
 
     assert codes(receipts) == ["total_out_of_range", "applied"]
     assert listed(tr, "b") == [("A", 1, "8")]
+    assert conn.execute(STANDINGS).fetchall() == live
+
+
+def test_a_board_whose_totals_begin_above_zero_takes_what_reaches_that(
+    tr: Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=("all",), total_min=5)
+
+    receipts = send(conn, "b", ("e1", 4, "A"), ("e2", 7, "A"), ("e3", -3, "A"), ("e4", -2, "A"))
+
+    refused = "total_out_of_range"
+    assert codes(receipts) == [refused, "applied", refused, "applied"]
+    assert listed(tr, "b") == [("A", 1, "5")]
 
 
 @pytest.mark.parametrize("operator", ["sum", "best", "latest"])
@@ -227,6 +253,7 @@ def test_the_extremes_stand_at_the_ends_of_every_board(
     assert shown == sorted(values, reverse=order == "desc")
 
 
+# NUM-6
 def test_decimals_add_up_as_decimals(tr: Truerank, conn: Connection) -> None:
     tr.create_board("b", seasons=("all",), decimals=3)
 

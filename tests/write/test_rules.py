@@ -54,6 +54,7 @@ def test_a_member_has_no_more_events_in_a_minute_than_the_board_allows(
     assert refusal(tr, "b", "e9") is None
 
 
+# SEA-9
 def test_a_bounded_season_takes_no_events_longer_than_the_grace_after_its_end(
     tr: truerank.Truerank,
 ) -> None:
@@ -63,7 +64,10 @@ def test_a_bounded_season_takes_no_events_longer_than_the_grace_after_its_end(
 
     assert refusal(tr, "b", "e1", occurred_at=now - timedelta(days=2)) is None
     assert refusal(tr, "b", "e2", occurred_at=now - timedelta(days=4)) == "season_over"
-    assert tr.place("b", "ann", "all", source="database").places[0].score == "1"
+    late = f"{now - timedelta(days=2):%Y-%m-%d}"
+    places = [tr.place("b", "ann", season, source="database") for season in ("all", late)]
+    assert [page.places[0].score for page in places] == ["1", "1"]
+    assert tr.top("b", f"{now:%Y-%m-%d}", source="database").total == 0
 
 
 def test_events_beyond_the_retention_are_refused_and_stored_ones_stay_duplicates(
@@ -230,7 +234,7 @@ def test_a_season_with_other_bounds_holds_what_its_events_give(
     folded = conn.execute(
         "SELECT count(*) FROM truerank.standing AS s, truerank.board AS b,"
         " truerank.season_of_ranking(b, s.ranking) AS r,"
-        " truerank.fold_events(b, s.member, r.starts_at, r.ends_at) AS f"
+        " truerank.fold_events(b, r.ranking, ARRAY[s.member], r.starts_at, r.ends_at) AS f"
         " WHERE f.sort_key = s.sort_key AND f.score = s.score"
     ).fetchone()
     assert folded == (5,)  # three of all, two of the cup

@@ -32,6 +32,7 @@ async def submit_score(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`.
 
@@ -45,7 +46,12 @@ async def submit_score(
     Source: `schema/functions/submit_scores.sql`.
     """
     (receipt,) = await submit_scores(
-        conn, board, [event], expected_season=expected_season, source=source
+        conn,
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
     )
     return or_raise(board, receipt)
 
@@ -57,6 +63,7 @@ async def submit_scores(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`.
 
@@ -68,5 +75,5 @@ async def submit_scores(
     """
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season, source)
+    parameters = submit_parameters(board, events, expected_season, source, expected_operator)
     return receipts(events, await conn.fetch(_SUBMIT, *parameters))

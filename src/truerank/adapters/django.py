@@ -18,6 +18,7 @@ def submit_score(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> Receipt:
     """Apply one score event in the transaction of a database; see `truerank.submit_score`.
@@ -27,6 +28,7 @@ def submit_score(
         event: `value` is in the board's unit; `occurred_at` is aware.
         expected_season: refuse the event unless it falls into the season of this label.
         source: where it came from, kept with the event; a correction can name it.
+        expected_operator: refuse the event unless the board has this operator.
         using: the database's alias in `DATABASES`.
 
     Raises:
@@ -40,7 +42,12 @@ def submit_score(
     Source: `schema/functions/submit_scores.sql`.
     """
     (receipt,) = submit_scores(
-        board, [event], expected_season=expected_season, source=source, using=using
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
+        using=using,
     )
     return or_raise(board, receipt)
 
@@ -51,6 +58,7 @@ def submit_scores(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
     using: str = DEFAULT_DB_ALIAS,
 ) -> list[Receipt]:
     """Apply several events in the transaction of a database; see `truerank.submit_scores`.
@@ -69,7 +77,7 @@ def submit_scores(
         )
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season, source)
+    parameters = submit_parameters(board, events, expected_season, source, expected_operator)
     with connection.cursor() as cursor:
         cursor.execute(SUBMIT, parameters)
         return receipts(events, cursor.fetchall())

@@ -27,6 +27,7 @@ def submit_score(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`.
 
@@ -39,7 +40,14 @@ def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season, source=source)
+    (receipt,) = submit_scores(
+        conn,
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
+    )
     return or_raise(board, receipt)
 
 
@@ -50,6 +58,7 @@ def submit_scores(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`.
 
@@ -61,7 +70,9 @@ def submit_scores(
     """
     if not events:
         return []
-    result = conn.execute(_SUBMIT, _parameters(board, events, expected_season, source))
+    result = conn.execute(
+        _SUBMIT, _parameters(board, events, expected_season, source, expected_operator)
+    )
     return receipts(events, result)
 
 
@@ -72,10 +83,16 @@ async def submit_score_async(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> Receipt:
     """`submit_score` for asyncio."""
     (receipt,) = await submit_scores_async(
-        conn, board, [event], expected_season=expected_season, source=source
+        conn,
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
     )
     return or_raise(board, receipt)
 
@@ -87,15 +104,28 @@ async def submit_scores_async(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> list[Receipt]:
     """`submit_scores` for asyncio."""
     if not events:
         return []
-    result = await conn.execute(_SUBMIT, _parameters(board, events, expected_season, source))
+    result = await conn.execute(
+        _SUBMIT, _parameters(board, events, expected_season, source, expected_operator)
+    )
     return receipts(events, result)
 
 
 def _parameters(
-    board: str, events: Sequence[ScoreEvent], expected_season: str | None, source: str | None
+    board: str,
+    events: Sequence[ScoreEvent],
+    expected_season: str | None,
+    source: str | None,
+    expected_operator: str | None,
 ) -> dict[str, Any]:
-    return dict(zip(_NAMES, submit_parameters(board, events, expected_season, source), strict=True))
+    return dict(
+        zip(
+            _NAMES,
+            submit_parameters(board, events, expected_season, source, expected_operator),
+            strict=True,
+        )
+    )

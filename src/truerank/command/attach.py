@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from truerank.command.submit import check_text, to_number
+from truerank.crashpoints import crashpoint
 from truerank.errors import Contended, InvalidInput
 from truerank.steps import Pause, Query, Steps
 
@@ -209,6 +210,7 @@ def backfill(
             rows_now = max(1, rows_now // 2)
             yield Pause(random.uniform(0, _PAUSE_S_MAX))  # noqa: S311 - no secret
             continue
+        crashpoint("backfill_slice")
         attached, rows, applied, duplicate, parked, done = row
         if not attached:
             raise _unknown(attachment)

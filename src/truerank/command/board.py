@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from truerank.command.submit import check_text
+from truerank.crashpoints import crashpoint
 from truerank.errors import (
     BoardAttached,
     BoardExists,
@@ -83,7 +84,8 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
 
     Raises:
         InvalidInput: the label looks like a built-in season, is taken with other bounds, the
-            bounds are naive or in the wrong order, or events fall between them already.
+            bounds are naive or in the wrong order, events fall between them already, or some that
+            did may be forgotten.
         BoardUnknown: no board has this key.
         Contended: a writer of the board keeps its transaction open.
 
@@ -100,6 +102,10 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
         raise InvalidInput(f"{label!r} looks like a built-in season", field="season")
     if made == "season_has_events":
         raise InvalidInput(f"season {label!r} would begin with events in it", field="starts_at")
+    if made == "history_incomplete":
+        raise InvalidInput(
+            f"season {label!r} would begin before the board's history does", field="starts_at"
+        )
     if made == "different":
         raise InvalidInput(f"season {label!r} exists with other bounds", field="season")
     return bool(made == "created")
@@ -111,7 +117,8 @@ def change_season(
     """Give a custom season other bounds, audited; True where they changed.
 
     Raises:
-        InvalidInput: naive bounds or in the wrong order, or a total would leave its range.
+        InvalidInput: naive bounds or in the wrong order, a total would leave its range, or events
+            between the old and the new bounds may be forgotten.
         SeasonUnknown: the board has no custom season of this label.
         SeasonFinal: its standings are settled.
         BoardUnknown: no board has this key.
@@ -124,6 +131,11 @@ def change_season(
     ((answer,),) = yield Query(_CHANGE_SEASON, (board, label, starts_at, ends_at, actor, reason))
     if answer == "season_unknown":
         raise SeasonUnknown(f"board {board!r} has no custom season {label!r}", field="season")
+    if answer == "history_incomplete":
+        raise InvalidInput(
+            f"season {label!r} can't be computed anew: events between the bounds are forgotten",
+            field="starts_at",
+        )
     if answer == "season_final":
         raise SeasonFinal(f"season {label!r} is final", field="season")
     return _done(answer, board, "changed")
@@ -210,6 +222,7 @@ def purge_boards(rows_max: int = 1000) -> Steps[int]:
     Source: `schema/functions/purge_boards.sql`.
     """
     ((removed,),) = yield Query(_PURGE, (rows_max,))
+    crashpoint("purge_slice")
     return int(removed)
 
 

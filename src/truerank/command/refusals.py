@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 MEANINGS: Mapping[str, str] = {
     "board_unknown": "there is no such board",
+    "batch_too_large": "a call takes at most 100,000 events",
+    "operator_mismatch": "the board has another operator than the caller expected",
     "board_closed": "the board takes no events just now",
     "event_id_invalid": "an event id has 1 to 200 characters",
     "member_invalid": "a member's id has 1 to 200 characters",
@@ -25,6 +27,8 @@ MEANINGS: Mapping[str, str] = {
     "tie_out_of_range": "a tie-break is outside its range",
     "metadata_too_large": "the metadata is longer than 1 KiB",
     "rate_exceeded": "the member has as many events in this minute as the board allows",
+    "event_forgotten": "its id belongs to an event that is older than the board remembers",
+    "history_incomplete": "the event is older than what the board remembers, and stays as it is",
     "event_unknown": "the board has no such event",
     "correction_id_invalid": "a correction id has 1 to 200 characters",
 }

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from truerank.command.refusals import MEANINGS
+from truerank.crashpoints import crashpoint
 from truerank.errors import (
     BoardUnknown,
     EventConflict,
@@ -23,13 +24,13 @@ from truerank.errors import (
     InvalidInput,
     TruerankError,
 )
-from truerank.model import Outcome, Receipt, ScoreEvent, StandingNow, Token
+from truerank.model import Operator, Outcome, Receipt, ScoreEvent, StandingNow, Token
 
 SUBMIT = """
     SELECT ord, outcome, code, season, score::text, version, token::text,
            (SELECT truerank.incarnation())
     FROM truerank.submit_scores(%s, %s::text[], %s::text[], %s::numeric[], %s::timestamptz[],
-                                %s::bigint[], %s::text[]::jsonb[], %s, %s)"""
+                                %s::bigint[], %s::text[]::jsonb[], %s, %s, %s)"""
 
 
 def submit_score(
@@ -39,6 +40,7 @@ def submit_score(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> Receipt:
     """Apply one score event to every season it belongs to.
 
@@ -51,6 +53,7 @@ def submit_score(
         event: `value` is in the board's unit; `occurred_at` is aware.
         expected_season: refuse the event unless it falls into the season of this label.
         source: where it came from, kept with the event; a correction can name it.
+        expected_operator: refuse the event unless the board has this operator: sum, best or latest.
 
     Returns:
         The absolute score and version per season, read under the row lock, and the token with
@@ -65,7 +68,14 @@ def submit_score(
 
     Source: `schema/functions/submit_scores.sql`.
     """
-    (receipt,) = submit_scores(conn, board, [event], expected_season=expected_season, source=source)
+    (receipt,) = submit_scores(
+        conn,
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
+    )
     return or_raise(board, receipt)
 
 
@@ -76,6 +86,7 @@ def submit_scores(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> list[Receipt]:
     """Apply several events to one board in one call; outcomes are values, in the given order.
 
@@ -85,6 +96,7 @@ def submit_scores(
         events: of one board; order counts where several are of one member.
         expected_season: refuse events that don't fall into the season of this label.
         source: where they came from, kept with the events; a correction can name it.
+        expected_operator: refuse all unless the board has this operator: sum, best or latest.
 
     Returns:
         One receipt per event. A conflict or refusal of one leaves the others applied.
@@ -96,10 +108,12 @@ def submit_scores(
     """
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season, source)
+    parameters = submit_parameters(board, events, expected_season, source, expected_operator)
     # The connection may be set up for rows of another shape, or for cursors of another kind.
     with psycopg.Cursor(conn, row_factory=tuple_row) as cursor:
-        return receipts(events, cursor.execute(SUBMIT, parameters, binary=True).fetchall())
+        rows = cursor.execute(SUBMIT, parameters, binary=True).fetchall()
+    crashpoint("submit_executed")
+    return receipts(events, rows)
 
 
 def submit_parameters(
@@ -107,23 +121,28 @@ def submit_parameters(
     events: Sequence[ScoreEvent],
     expected_season: str | None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> tuple[Any, ...]:
     """The parameters of `SUBMIT`, for any driver: text, integers, decimals, times, lists of them.
 
     Raises:
         InvalidInput: a field can't be stored as it is: NUL, half a surrogate pair, a naive time,
-            a value that isn't a number, tie-breaks of unequal number, metadata that isn't JSON.
+            a value that isn't a number, tie-breaks of unequal number, metadata that isn't JSON,
+            an operator that no board has.
     """
     check_text(board, "board")
     for name, text in (("expected_season", expected_season), ("source", source)):
         if text is not None:
             check_text(text, name)
+    if expected_operator is not None and expected_operator not in set(Operator):
+        words = ", ".join(Operator)
+        raise InvalidInput(f"expected_operator is one of {words}", field="expected_operator")
     for event in events:
         _check_event(event)
     ties = [tie for event in events for tie in event.ties]
     if len({len(event.ties) for event in events}) > 1:
         raise InvalidInput("events of one board have the same number of ties", field="ties")
-    metadata = [None if e.metadata is None else _json(e.metadata) for e in events]
+    metadata = [None if e.metadata is None else json_text(e.metadata, "metadata") for e in events]
     return (
         board,
         [event.event_id for event in events],
@@ -136,6 +155,7 @@ def submit_parameters(
         metadata if any(metadata) else None,
         expected_season,
         source,
+        None if expected_operator is None else str(expected_operator),
     )
 
 
@@ -235,6 +255,7 @@ _FIELDS = {
     "tie": "ties",
     "metadata": "metadata",
     "season": "occurred_at",
+    "operator": "expected_operator",
 }
 
 
@@ -249,15 +270,20 @@ def _check_event(event: ScoreEvent) -> None:
             raise InvalidInput("a tie-break is a 64-bit integer", field="ties")
 
 
-def _json(metadata: object) -> str:
+def json_text(value: object, field: str) -> str:
+    """The JSON text of a value that PostgreSQL can store.
+
+    Raises:
+        InvalidInput: it can't be written as JSON, or contains a NUL or half a surrogate pair.
+    """
     # Here, for an error of PostgreSQL would end the caller's transaction.
     try:
-        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"metadata can't be written as JSON: {exc}", field="metadata") from exc
-    check_text(text, "metadata")
+        raise InvalidInput(f"{field} can't be written as JSON: {exc}", field=field) from exc
+    check_text(text, field)
     if _ESCAPED_NUL.search(text):
-        raise InvalidInput("metadata contains a NUL character", field="metadata")
+        raise InvalidInput(f"{field} contains a NUL character", field=field)
     return text
 
 

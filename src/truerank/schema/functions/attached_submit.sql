@@ -1,6 +1,6 @@
 -- attached_submit: submit the facts that have no outcome yet, each as the revision it is.
 --
--- After a withdrawn revision comes the first number that is free; else the newest one is meant,
+-- After a withdrawn revision comes a number that is free; else the newest one is meant,
 -- and the same content is a duplicate. A row without a time keeps that of the event it stands for.
 -- Returns: the items with outcome and code.
 CREATE OR REPLACE FUNCTION truerank.attached_submit(
@@ -9,15 +9,13 @@ CREATE OR REPLACE FUNCTION truerank.attached_submit(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_item truerank.attached_item[];
+    v_sent truerank.attached_item[];
+    v_outcomes text[] := '{}';
+    v_codes text[] := '{}';
 BEGIN
     SELECT array_agg((i.ord, i.fact, i.uuid, i.action, i.last, i.withdrawn,
-            CASE WHEN NOT i.withdrawn THEN i.last ELSE (
-                SELECT n FROM generate_series(i.last + 1, i.last + 100) AS n
-                WHERE NOT EXISTS (
-                    SELECT FROM truerank.event AS e
-                    WHERE e.board_id = p_attachment.board_id AND e.event_uuid =
-                          truerank.event_uuid(truerank.attached_id((i.fact).event_id, n)))
-                ORDER BY n LIMIT 1) END,
+            CASE WHEN NOT i.withdrawn THEN i.last
+                 ELSE truerank.free_revision(p_attachment.board_id, (i.fact).event_id, i.last) END,
             CASE
                 -- No time where one is promised is refused, not taken as now.
                 WHEN p_attachment.occurred_at IS NOT NULL
@@ -35,29 +33,40 @@ BEGIN
              truerank.attached_id((i.fact).event_id, i.last))
     WHERE i.outcome IS NULL;
 
-    WITH receipt AS MATERIALIZED (
-        SELECT DISTINCT ON (s.ord) s.ord, s.outcome, s.code
-        FROM truerank.submit_scores(
-            p_key,
-            ARRAY(SELECT truerank.attached_id((i.fact).event_id, i.next)
-                  FROM unnest(v_item) AS i ORDER BY i.ord),
-            ARRAY(SELECT (i.fact).member FROM unnest(v_item) AS i ORDER BY i.ord),
-            -- Beyond any range is refused; scaled, it could leave what a numeric holds.
-            ARRAY(SELECT CASE WHEN abs((i.fact).value) > 1e40 THEN 1e40 ELSE (i.fact).value END
-                  FROM unnest(v_item) AS i ORDER BY i.ord),
-            ARRAY(SELECT i.given FROM unnest(v_item) AS i ORDER BY i.ord),
-            CASE WHEN cardinality(p_attachment.ties) > 0 THEN
-                ARRAY(SELECT t.tie FROM unnest(v_item) AS i
-                      CROSS JOIN LATERAL unnest((i.fact).ties) WITH ORDINALITY AS t (tie, ord)
-                      ORDER BY i.ord, t.ord) END,
-            NULL, NULL, p_attachment.source) AS s
-        ORDER BY s.ord
-    ), done AS MATERIALIZED (
+    -- A statement may change more rows than a board takes events in a call.
+    FOR v_from IN 1..coalesce(cardinality(v_item), 0) BY 100000 LOOP
+        v_sent := v_item[v_from : v_from + 99999];
+        SELECT v_outcomes || array_agg(r.outcome ORDER BY r.ord),
+               v_codes || array_agg(r.code ORDER BY r.ord)
+        INTO v_outcomes, v_codes
+        FROM (
+            SELECT DISTINCT ON (s.ord) s.ord, s.outcome, s.code
+            FROM truerank.submit_scores(
+                p_key,
+                ARRAY(SELECT truerank.attached_id((i.fact).event_id, i.next)
+                      FROM unnest(v_sent) AS i ORDER BY i.ord),
+                ARRAY(SELECT (i.fact).member FROM unnest(v_sent) AS i ORDER BY i.ord),
+                -- Beyond any range is refused; scaled, it could leave what a numeric holds.
+                ARRAY(SELECT CASE WHEN abs((i.fact).value) > 1e40 THEN 1e40
+                                  ELSE (i.fact).value END
+                      FROM unnest(v_sent) AS i ORDER BY i.ord),
+                ARRAY(SELECT i.given FROM unnest(v_sent) AS i ORDER BY i.ord),
+                CASE WHEN cardinality(p_attachment.ties) > 0 THEN
+                    ARRAY(SELECT t.tie FROM unnest(v_sent) AS i
+                          CROSS JOIN LATERAL unnest((i.fact).ties) WITH ORDINALITY AS t (tie, ord)
+                          ORDER BY i.ord, t.ord) END,
+                NULL, NULL, p_attachment.source) AS s
+            ORDER BY s.ord
+        ) AS r;
+    END LOOP;
+
+    WITH done AS MATERIALIZED (
         SELECT i.ord, i.uuid, i.next, i.withdrawn, r.outcome,
                CASE WHEN r.outcome = 'conflict' THEN 'event_conflict' ELSE r.code END AS code
         FROM (SELECT i.*, row_number() OVER (ORDER BY i.ord) AS place
               FROM unnest(v_item) AS i) AS i
-        JOIN receipt AS r ON r.ord = i.place
+        JOIN unnest(v_outcomes, v_codes) WITH ORDINALITY AS r (outcome, code, ord)
+          ON r.ord = i.place
     ), noted AS (
         INSERT INTO truerank.revision AS r (board_id, event_uuid, last, withdrawn)
         SELECT p_attachment.board_id, d.uuid, max(d.next), false FROM done AS d

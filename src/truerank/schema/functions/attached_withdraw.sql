@@ -17,6 +17,7 @@ DECLARE
     v_ids text[];
     v_members text[];
     v_at timestamptz[];
+    v_runs truerank.season_run[];
     v_item truerank.attached_item[];
 BEGIN
     SELECT array_agg(e.member), array_agg(e.at) INTO v_members, v_at FROM (
@@ -31,11 +32,12 @@ BEGIN
     ) AS e
     -- An event that the board refused for its time has no standing to lock.
     WHERE e.at BETWEEN v_board.earliest_at AND clock_timestamp() + v_board.future_max;
+    v_runs := truerank.season_runs(ARRAY(
+        SELECT s FROM truerank.seasons_of(v_board, v_at) AS s));
     PERFORM FROM truerank.standing AS s
-    JOIN (SELECT DISTINCT r.ranking, e.member
+    JOIN (SELECT DISTINCT r.ranking, truerank.owner_of(e.member) AS member
           FROM unnest(v_members, v_at) AS e (member, at)
-          JOIN truerank.seasons_of(v_board, v_at) AS r
-            ON e.at >= r.starts_at AND e.at < r.ends_at) AS g
+          CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r) AS g
       ON s.ranking = g.ranking AND s.member = g.member
     ORDER BY s.ranking, s.member
     FOR UPDATE OF s;

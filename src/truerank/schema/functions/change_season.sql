@@ -4,7 +4,8 @@
 -- are computed from their events. Nothing is half done.
 -- Locks:   the board's advisory lock, by trying and never queued: a writer under way knows the old
 --          bounds. Then standings in order of member.
--- Returns: changed, same, board_unknown, season_unknown or season_final.
+-- Returns: changed, same, board_unknown, season_unknown, season_final, or history_incomplete where
+--          events between the old and the new bounds may be forgotten.
 -- Raises:  25001 above READ COMMITTED, where events that were just committed can't be seen;
 --          check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
 --          hold their transactions open for two seconds; numeric_value_out_of_range where a total
@@ -18,6 +19,7 @@ DECLARE
     v_board truerank.board;
     v_old truerank.ranking;
     v_season truerank.season;
+    v_history_from timestamptz;
     v_members text[];
     v_changed truerank.changed[];
 BEGIN
@@ -45,18 +47,26 @@ BEGIN
         RETURN 'same';
     END IF;
     -- Also for writers with a snapshot of before: they lock the board's row, and fail with 40001.
-    UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id;
+    -- The horizon stays where it is from here on: it rises with the same row.
+    UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id
+    RETURNING history_from INTO v_history_from;
+    IF v_old.starts_at <> p_starts_at AND least(v_old.starts_at, p_starts_at) < v_history_from
+       OR v_old.ends_at <> p_ends_at AND least(v_old.ends_at, p_ends_at) < v_history_from THEN
+        RETURN 'history_incomplete';
+    END IF;
     UPDATE truerank.ranking SET starts_at = p_starts_at, ends_at = p_ends_at WHERE id = v_old.id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     VALUES (v_board.id, p_actor, 'change_season', p_label, p_reason, jsonb_build_object(
         'starts_at', jsonb_build_array(v_old.starts_at, p_starts_at),
         'ends_at', jsonb_build_array(v_old.ends_at, p_ends_at)));
 
-    SELECT array_agg(DISTINCT e.member ORDER BY e.member) INTO v_members
-    FROM truerank.event AS e
-    WHERE e.board_id = v_board.id AND e.kind = 's'
-      AND (e.occurred_at >= v_old.starts_at AND e.occurred_at < v_old.ends_at)
-          <> (e.occurred_at >= p_starts_at AND e.occurred_at < p_ends_at);
+    SELECT array_agg(DISTINCT truerank.owner_of(n.name)) INTO v_members
+    FROM (
+        SELECT DISTINCT e.member AS name FROM truerank.event AS e
+        WHERE e.board_id = v_board.id AND e.kind = 's'
+          AND (e.occurred_at >= v_old.starts_at AND e.occurred_at < v_old.ends_at)
+              <> (e.occurred_at >= p_starts_at AND e.occurred_at < p_ends_at)
+    ) AS n;
     IF v_members IS NULL THEN
         RETURN 'changed';
     END IF;
@@ -65,7 +75,8 @@ BEGIN
         (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
     SELECT v_old.id, m, f.score, f.ties, 0, f.event_at, f.event_position, f.moved, f.sort_key
     FROM unnest(v_members) AS m
-    CROSS JOIN LATERAL truerank.fold_events(v_board, m, p_starts_at, p_ends_at) AS f
+    CROSS JOIN LATERAL truerank.fold_events(
+        v_board, v_old.id, truerank.names_of(m), p_starts_at, p_ends_at) AS f
     ORDER BY m
     ON CONFLICT (ranking, member) DO NOTHING;
     -- Also draws the versions of the rows just inserted, in a statement after the insert.

@@ -19,6 +19,7 @@ DECLARE
     v_tie_n integer;
     v_board truerank.board;
     v_seasons truerank.season[];
+    v_runs truerank.season_run[];
     v_correction truerank.correction[];
     v_changed truerank.changed[];
 BEGIN
@@ -43,6 +44,7 @@ BEGIN
         v_board, p_event_ids, p_correction_ids, p_values, p_ties);
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(
         v_board, ARRAY(SELECT c.at FROM unnest(v_correction) AS c WHERE c.code IS NULL)) AS s;
+    v_runs := truerank.season_runs(v_seasons);
     v_correction := truerank.judge_corrections(v_board, v_seasons, v_correction);
 
     BEGIN
@@ -50,8 +52,8 @@ BEGIN
             v_board, v_correction, p_values IS NULL, p_actor, p_reason);
         SELECT array_agg(c) INTO v_changed FROM truerank.recompute_standings(
             v_board, v_seasons,
-            ARRAY(SELECT g.ranking FROM truerank.corrected(v_seasons, v_correction) AS g),
-            ARRAY(SELECT g.member FROM truerank.corrected(v_seasons, v_correction) AS g)) AS c;
+            ARRAY(SELECT g.ranking FROM truerank.corrected(v_runs, v_correction) AS g),
+            ARRAY(SELECT g.member FROM truerank.corrected(v_runs, v_correction) AS g)) AS c;
         PERFORM truerank.log_changes(v_board.grp, pg_current_xact_id(), v_changed);
     EXCEPTION WHEN numeric_value_out_of_range THEN
         -- Some total would leave its range: only those corrections are refused.
@@ -75,9 +77,10 @@ BEGIN
     SELECT c.ord, c.outcome, c.code, r.label, truerank.in_units(s.score, v_board.decimals),
            s.version, c.xid
     FROM unnest(v_correction) AS c
-    LEFT JOIN unnest(v_seasons) AS r
-      ON c.outcome IN ('applied', 'duplicate') AND c.at >= r.starts_at AND c.at < r.ends_at
-    LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = c.member
+    LEFT JOIN LATERAL truerank.seasons_at(v_runs, c.at) AS f
+      ON c.outcome IN ('applied', 'duplicate')
+    LEFT JOIN truerank.season_rows(v_seasons) AS r ON r.ranking = f.ranking
+    LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = truerank.owner_of(c.member)
     ORDER BY c.ord, r.ranking;
 END
 $$;

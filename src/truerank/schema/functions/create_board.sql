@@ -2,8 +2,9 @@
 --
 -- The group is chosen once, by hash of the key. Seasons are any of all, day, week, month, year.
 -- Returns: created, existing (the same settings), or different (nothing was changed).
--- Raises:  invalid_parameter_value for an unknown zone, a season named twice, a range of totals on
---          a board that doesn't sum, check_violation for other bad settings.
+-- Raises:  invalid_parameter_value for an unknown zone, a season named twice, tie-breaks of one
+--          name or whose range is empty, a range of totals on a board that doesn't sum;
+--          check_violation for other bad settings.
 CREATE OR REPLACE FUNCTION truerank.create_board(
     p_key text, p_operator text, p_descending boolean, p_seasons text[], p_zone text,
     p_decimals integer DEFAULT 0,
@@ -23,6 +24,14 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = format('no time zone is called %L', p_zone);
     ELSIF (SELECT count(*) <> count(DISTINCT s) FROM unnest(p_seasons) AS s) THEN
         RAISE invalid_parameter_value USING MESSAGE = 'a season is named twice';
+    ELSIF (SELECT count(t) <> count(DISTINCT t) OR bool_or(t IS NULL) FROM unnest(p_tie_names) AS t)
+       OR EXISTS (SELECT FROM unnest(p_tie_names) AS t WHERE char_length(t) NOT BETWEEN 1 AND 100) THEN
+        RAISE invalid_parameter_value USING MESSAGE =
+            'tie-breaks have different names of 1 to 100 characters';
+    ELSIF EXISTS (SELECT FROM unnest(p_tie_min, p_tie_max, p_tie_descending) AS t (low, high, falls)
+                  WHERE (t.low <= t.high AND t.falls IS NOT NULL) IS NOT TRUE) THEN
+        RAISE invalid_parameter_value USING MESSAGE =
+            'each tie-break has a direction, and a range whose ends are in order';
     ELSIF p_operator <> 'sum' AND (p_total_min, p_total_max)
             <> (-9223372036854775808, 9223372036854775807) THEN
         RAISE invalid_parameter_value USING MESSAGE =

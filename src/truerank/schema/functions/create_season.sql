@@ -6,8 +6,8 @@
 -- Locks:   where the range reaches into the present, the board's advisory lock until the
 --          transaction ends, so call it in one of its own: a writer under way doesn't know the
 --          season. Never queued for: that stops all new writers.
--- Returns: created, existing (the same bounds), different, label_reserved, season_has_events or
---          board_unknown.
+-- Returns: created, existing (the same bounds), different, label_reserved, season_has_events,
+--          history_incomplete (events of the range may be forgotten) or board_unknown.
 -- Raises:  25001 above READ COMMITTED; check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
 --          hold their transactions open for two seconds.
 CREATE OR REPLACE FUNCTION truerank.create_season(
@@ -42,6 +42,10 @@ BEGIN
     FOR UPDATE;
     IF v_board.id IS NULL THEN
         RETURN 'board_unknown';
+    ELSIF p_starts_at < v_board.history_from
+          AND NOT EXISTS (SELECT FROM truerank.ranking AS r
+                          WHERE r.board_id = v_board.id AND r.season = p_label) THEN
+        RETURN 'history_incomplete';
     END IF;
     INSERT INTO truerank.ranking (id, board_id, period, season, starts_at, ends_at)
     SELECT truerank.ranking_id(v_board.id, 'custom', nextval('truerank.ranking_number')),

@@ -4,9 +4,8 @@
 -- snapshots mean nothing; the system identifier tells.
 CREATE OR REPLACE FUNCTION truerank.current_epoch() RETURNS uuid
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE truerank.setting AS s
-    SET epoch = gen_random_uuid(), system_identifier = c.system_identifier
-    FROM pg_control_system() AS c
+    SELECT truerank.new_epoch(s.epoch, 'the database was copied to another cluster')
+    FROM truerank.setting AS s, pg_control_system() AS c
     WHERE s.system_identifier <> c.system_identifier;
     SELECT epoch FROM truerank.setting;
 $$;

@@ -1,4 +1,4 @@
--- events_where: ids of score events of a board that aren't void, by member, source and time.
+-- events_where: ids of score events of a board that count, by member, source and time.
 --
 -- For correcting many in bounded slices: a slice that was voided no longer answers, so the caller
 -- asks again until nothing comes.
@@ -10,8 +10,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(e.event_text, e.event_uuid::text)
     FROM truerank.board AS b
     JOIN truerank.event AS e ON e.board_id = b.id AND e.kind = 's'
+     AND e.occurred_at >= b.history_from  -- before, nothing can be corrected
     WHERE b.key = p_board AND b.deleted_at IS NULL
-      AND (p_member IS NULL OR e.member = p_member)
+      AND (p_member IS NULL OR e.member = ANY (truerank.names_of(p_member)))
+      AND e.ended_at IS NULL
       AND (p_source IS NULL OR e.source = p_source)
       AND (p_from IS NULL OR e.occurred_at >= p_from)
       AND (p_until IS NULL OR e.occurred_at < p_until)

@@ -1,6 +1,7 @@
 -- grant_caller: let a role do everything a caller may do, and touch no table.
 --
--- Callers submit, read, and make boards. Corrections are an operator's, and workers need more.
+-- Callers submit, read, make boards, and say whether members are hidden, banned or deleted.
+-- Corrections and merges are an operator's, and workers need more.
 CREATE OR REPLACE FUNCTION truerank.grant_caller(p_role regrole) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -11,8 +12,10 @@ BEGIN
         SELECT p.oid FROM pg_proc AS p
         WHERE p.pronamespace = 'truerank'::regnamespace AND p.proname IN (
             'submit_score', 'submit_scores', 'create_board', 'create_season', 'boards',
-            'find_season', 'seasons', 'read_page', 'incarnation', 'lock_class',
-            'explain_standing', 'read_standing')
+            'find_season', 'seasons', 'read_page', 'incarnation', 'source_epoch', 'lock_class',
+            'explain_standing', 'read_standing', 'export_slice', 'profiles', 'set_profiles',
+            'states_on', 'bans_ended', 'lift_bans', 'member_states', 'set_member_state',
+            'changed_since')
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', v_function, p_role);
     END LOOP;

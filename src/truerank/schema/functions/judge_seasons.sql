@@ -12,12 +12,16 @@ CREATE OR REPLACE FUNCTION truerank.judge_seasons(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_rankings bigint[] := ARRAY(SELECT s.ranking FROM unnest(p_seasons) AS s);
+    v_expected bigint[] := ARRAY(SELECT s.ranking FROM unnest(p_seasons) AS s
+                                 WHERE s.label = p_expected_season);
     v_closed bigint[];
     v_codes text[];
+    v_runs truerank.season_run[];
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         PERFORM FROM truerank.board AS b WHERE b.id = p_board.id FOR SHARE;
         PERFORM FROM truerank.ranking AS r WHERE r.id = ANY (v_rankings) FOR SHARE;
+        PERFORM FROM truerank.merge_fence FOR SHARE;  -- for whom it counts is read as of then, too
     END IF;
     v_closed := ARRAY(SELECT r.id FROM truerank.ranking AS r
                       WHERE r.id = ANY (v_rankings) AND r.state <> 'open');
@@ -25,6 +29,7 @@ BEGIN
        AND cardinality(p_board.seasons) > 0 THEN
         RETURN p_codes;
     END IF;
+    v_runs := truerank.season_runs(p_seasons);
     SELECT array_agg(coalesce(e.code, j.code) ORDER BY e.ord) INTO v_codes
     FROM unnest(p_codes, p_at) WITH ORDINALITY AS e (code, at, ord)
     CROSS JOIN LATERAL (
@@ -32,11 +37,10 @@ BEGIN
             WHEN count(*) = 0 THEN 'season_none'
             WHEN bool_or(s.ranking = ANY (v_closed)) THEN 'season_closed'
             WHEN min(s.ends_at) < p_received_at - p_board.late_grace THEN 'season_over'
-            WHEN p_expected_season IS NOT NULL AND NOT bool_or(s.label = p_expected_season)
+            WHEN p_expected_season IS NOT NULL AND NOT bool_or(s.ranking = ANY (v_expected))
                 THEN 'season_unexpected'
         END AS code
-        FROM unnest(p_seasons) AS s
-        WHERE e.at >= s.starts_at AND e.at < s.ends_at
+        FROM truerank.seasons_at(v_runs, e.at) AS s
     ) AS j;
     RETURN v_codes;
 END

@@ -12,7 +12,11 @@ BEGIN
     SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.key = p_key AND b.deleted_at IS NULL;
     IF v_board.id IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock_shared(truerank.lock_class(), v_board.id & 255);
-        SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.id = v_board.id AND b.key = p_key AND b.deleted_at IS NULL;
+        -- With a number before the board is read: whoever has raised the board's horizon waits for
+        -- all transactions that may have read the old one, and knows them by their numbers.
+        PERFORM pg_current_xact_id();
+        SELECT b.* INTO v_board FROM truerank.board AS b
+        WHERE b.id = v_board.id AND b.key = p_key AND b.deleted_at IS NULL;
     END IF;
     RETURN v_board;
 END

@@ -1,8 +1,18 @@
 -- new_epoch: say that the source went backwards since an epoch began, once per epoch.
 --
 -- Returns: the epoch now, which is another one already if someone else noticed first.
-CREATE OR REPLACE FUNCTION truerank.new_epoch(p_epoch uuid) RETURNS uuid
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE truerank.setting SET epoch = gen_random_uuid() WHERE epoch = p_epoch;
-    SELECT epoch FROM truerank.setting;
+CREATE OR REPLACE FUNCTION truerank.new_epoch(p_epoch uuid, p_reason text) RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE truerank.setting AS s
+    SET epoch = gen_random_uuid(), system_identifier = c.system_identifier
+    FROM pg_control_system() AS c
+    WHERE s.epoch = p_epoch;
+    IF FOUND THEN
+        INSERT INTO truerank.past_epoch (epoch, reason) VALUES (p_epoch, p_reason)
+        ON CONFLICT DO NOTHING;
+        DELETE FROM truerank.incarnation WHERE epoch = p_epoch;
+    END IF;
+    RETURN (SELECT s.epoch FROM truerank.setting AS s);
+END
 $$;

@@ -10,10 +10,8 @@ DECLARE
 BEGIN
     SELECT array_agg((u.ord::integer,
         CASE WHEN p_values IS NULL THEN gen_random_uuid()
-             WHEN truerank.is_uuid(u.correction_id) THEN u.correction_id::uuid
-             ELSE truerank.hashed_uuid(u.correction_id) END,
-        CASE WHEN p_values IS NOT NULL AND NOT truerank.is_uuid(u.correction_id)
-             THEN u.correction_id END,
+             ELSE truerank.correction_uuid(u.correction_id) END,
+        CASE WHEN p_values IS NOT NULL THEN u.correction_id END,
         e.event_uuid, u.event_id, e.member, e.occurred_at,
         CASE WHEN j.code IS NULL THEN coalesce(j.scaled, 0)::bigint END,
         CASE WHEN v_tie_n > 0 AND p_values IS NOT NULL THEN
@@ -38,6 +36,7 @@ BEGIN
         SELECT truerank.in_last_place(u.value, p_board.decimals) AS scaled,
                CASE
                    WHEN e.event_uuid IS NULL THEN 'event_unknown'
+                   WHEN e.occurred_at < p_board.history_from THEN 'history_incomplete'
                    WHEN p_values IS NULL THEN NULL
                    WHEN u.correction_id IS NULL
                         OR char_length(u.correction_id) NOT BETWEEN 1 AND 200

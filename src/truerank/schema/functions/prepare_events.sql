@@ -7,7 +7,7 @@
 -- Returns: arrays in the caller's order; codes holds why an event is refused, or null.
 CREATE OR REPLACE FUNCTION truerank.prepare_events(
     p_board truerank.board, p_event_ids text[], p_members text[], p_values numeric[],
-    p_occurred_at timestamptz[], p_ties bigint[], p_metadata jsonb[]
+    p_occurred_at timestamptz[], p_ties bigint[], p_metadata jsonb[], p_expected_operator text
 ) RETURNS truerank.prepared_events
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -49,6 +49,7 @@ BEGIN
                u.value,
                CASE
                    WHEN NOT p_board.accepting THEN 'board_closed'
+                   WHEN p_expected_operator <> p_board.operator THEN 'operator_mismatch'
                    WHEN u.event_id IS NULL OR char_length(u.event_id) NOT BETWEEN 1 AND 200
                        THEN 'event_id_invalid'
                    WHEN u.member IS NULL OR char_length(u.member) NOT BETWEEN 1 AND 200
@@ -63,7 +64,8 @@ BEGIN
                    WHEN coalesce(u.occurred_at, v_event.received_at) >= p_board.latest_at
                        THEN 'occurred_at_too_late'
                    -- Its id may be forgotten: to take it could count it twice.
-                   WHEN u.occurred_at < v_event.received_at - p_board.retention
+                   WHEN u.occurred_at < greatest(
+                            v_event.received_at - p_board.retention, p_board.history_from)
                        THEN 'occurred_at_too_old'
                    WHEN octet_length(u.metadata::text) > 1024 THEN 'metadata_too_large'
                    WHEN v_tie_n > 0 THEN truerank.judge_ties(

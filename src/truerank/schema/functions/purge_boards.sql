@@ -11,7 +11,8 @@ DECLARE
     v_changed truerank.changed[];
 BEGIN
     FOR v_board IN
-        SELECT b.* FROM truerank.board AS b WHERE b.deleted_at IS NOT NULL ORDER BY b.id
+        SELECT b.* FROM truerank.board AS b
+        WHERE b.deleted_at IS NOT NULL AND b.purged_at IS NULL ORDER BY b.id
     LOOP
         WITH slice AS (
             SELECT s.ranking, s.member FROM truerank.standing AS s
@@ -29,6 +30,14 @@ BEGIN
             PERFORM truerank.log_changes(v_board.grp, pg_current_xact_id(), v_changed);
             RETURN v_removed;
         END IF;
+        DELETE FROM truerank.opening AS o WHERE o.ctid IN (
+            SELECT x.ctid FROM truerank.opening AS x
+            WHERE x.ranking >= v_board.id::bigint << 36
+              AND x.ranking < (v_board.id::bigint + 1) << 36 LIMIT p_rows_max);
+        GET DIAGNOSTICS v_removed = ROW_COUNT;
+        IF v_removed > 0 THEN
+            RETURN v_removed;
+        END IF;
         DELETE FROM truerank.ranking AS r WHERE r.board_id = v_board.id;
         DELETE FROM truerank.event AS e WHERE e.ctid IN (
             SELECT x.ctid FROM truerank.event AS x WHERE x.board_id = v_board.id LIMIT p_rows_max);
@@ -36,6 +45,7 @@ BEGIN
         IF v_removed > 0 THEN
             RETURN v_removed;
         END IF;
+        UPDATE truerank.board SET purged_at = clock_timestamp() WHERE id = v_board.id;
     END LOOP;
     RETURN 0;
 END

@@ -13,7 +13,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM truerank.board AS b
     JOIN truerank.standing AS s ON s.ranking = p_ranking AND s.member = p_member
     LEFT JOIN truerank.event AS e
-      ON e.board_id = b.id AND e.member = s.member AND e.occurred_at = s.event_at
+      ON e.board_id = b.id AND e.member = ANY (truerank.names_of(s.member)) AND e.occurred_at = s.event_at
      AND e.position = s.event_position AND e.kind = 's'
     WHERE b.id = p_board_id
 $$;

@@ -7,14 +7,17 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_at timestamptz[] := p_event.at;
     v_seasons truerank.season[] := p_seasons;
+    v_runs truerank.season_run[];
 BEGIN
     IF p_done.outcomes IS NULL THEN
+        v_runs := truerank.season_runs(v_seasons);
         RETURN QUERY
         SELECT u.ord::integer, 'applied', NULL::text, r.label,
                truerank.in_units(coalesce(c.score, s.score), p_board.decimals),
                coalesce(c.version, s.version), p_done.xid
         FROM unnest(p_members, v_at) WITH ORDINALITY AS u (member, at, ord)
-        JOIN unnest(v_seasons) AS r ON u.at >= r.starts_at AND u.at < r.ends_at
+        CROSS JOIN LATERAL truerank.seasons_at(v_runs, u.at) AS f
+        JOIN truerank.season_rows(v_seasons) AS r ON r.ranking = f.ranking
         LEFT JOIN truerank.changed_rows(p_changed) AS c
           ON c.ranking = r.ranking AND c.member = u.member
         -- What didn't change, such as a best that is not beaten, is read.
@@ -33,13 +36,15 @@ BEGIN
     INTO v_at
     FROM unnest(p_done.outcomes, p_done.first_at) WITH ORDINALITY AS u (outcome, first_at, ord);
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(p_board, v_at) AS s;
+    v_runs := truerank.season_runs(v_seasons);
     RETURN QUERY
     SELECT u.ord::integer, coalesce(u.outcome, 'refused'),
            CASE WHEN u.outcome IS NULL THEN u.code END, r.label, truerank.in_units(s.score, p_board.decimals), s.version, u.xid
     FROM unnest(p_members, v_at, p_event.codes, p_done.outcomes, p_done.xids)
         WITH ORDINALITY AS u (member, at, code, outcome, xid, ord)
-    LEFT JOIN unnest(v_seasons) AS r
-      ON u.outcome IN ('applied', 'duplicate') AND u.at >= r.starts_at AND u.at < r.ends_at
+    LEFT JOIN LATERAL truerank.seasons_at(v_runs, u.at) AS f
+      ON u.outcome IN ('applied', 'duplicate')
+    LEFT JOIN truerank.season_rows(v_seasons) AS r ON r.ranking = f.ranking
     LEFT JOIN truerank.standing AS s ON s.ranking = r.ranking AND s.member = u.member
     ORDER BY u.ord, r.ranking;
 END

@@ -19,7 +19,11 @@ BEGIN
     ELSIF EXISTS (SELECT FROM truerank.board AS b WHERE b.key = p_key AND b.deleted_at IS NULL) THEN
         RETURN 'board_exists';
     END IF;
-    UPDATE truerank.board SET key = p_key WHERE id = v_id;
+    BEGIN
+        UPDATE truerank.board SET key = p_key WHERE id = v_id;
+    EXCEPTION WHEN unique_violation THEN  -- another took the key meanwhile
+        RETURN 'board_exists';
+    END;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     VALUES (v_id, p_actor, 'rename_board', p_board, p_reason, jsonb_build_object('key', p_key));
     RETURN 'renamed';

@@ -1,7 +1,7 @@
 -- renew_leases: extend a worker's leases, take free groups up to its share, give back the rest.
 --
--- The share is the number of groups divided by the workers seen lately, rounded up. Expiry is by
--- this server's clock alone.
+-- The share is the number of groups divided by the workers seen lately, rounded up, and what
+-- others rest from comes on top. Expiry is by this server's clock alone.
 -- Locks:   rows of truerank.lease, skipping those that another worker is just taking.
 -- Returns: the groups held now.
 CREATE OR REPLACE FUNCTION truerank.renew_leases(
@@ -21,6 +21,8 @@ BEGIN
     FROM truerank.setting AS s
     LEFT JOIN truerank.worker AS w ON w.seen_at >= v_now - v_lease
     GROUP BY s.groups;
+    SELECT v_share + count(*) INTO v_share FROM truerank.lease AS l
+    WHERE l.refused_by <> p_worker AND l.refused_until > v_now;
 
     UPDATE truerank.lease AS l SET worker = NULL, expires_at = '-infinity'
     WHERE l.worker = p_worker AND l.grp = ANY (p_give_up);
@@ -32,6 +34,7 @@ BEGIN
             SELECT c.grp, c.worker FROM truerank.lease AS c
             WHERE (c.worker = p_worker OR c.worker IS NULL OR c.expires_at < v_now)
               AND NOT c.grp = ANY (p_give_up)
+              AND NOT (c.refused_by IS NOT DISTINCT FROM p_worker AND c.refused_until > v_now)
             ORDER BY c.worker IS NOT DISTINCT FROM p_worker DESC, c.grp
             FOR UPDATE SKIP LOCKED
         ) AS l

@@ -1,6 +1,8 @@
--- scan_group: a chunk of a group's standings in order of ranking and member, for filling a copy.
+-- scan_group: a chunk of a group's states and standings, for filling a copy.
 --
--- p_ranking and p_member name the last standing of the chunk before; both null at the start.
+-- In order of ranking and member, and so the states before what they withhold: those everywhere
+-- stand under ranking 0, those of a board under its first number, which no ranking has; key_bytes
+-- is -1 there. p_ranking and p_member name the last row of the chunk before; null at the start.
 -- Returns: one row per ranking, packed like read_batch, with the last member of the part; no
 --          rows when the scan is done.
 CREATE OR REPLACE FUNCTION truerank.scan_group(
@@ -15,12 +17,33 @@ DECLARE
     v_after text := p_member;
 BEGIN
     FOR v_board IN
-        SELECT b.id FROM truerank.board AS b
-        WHERE b.grp = p_grp AND (p_ranking IS NULL OR b.id >= p_ranking >> 36) ORDER BY b.id
+        SELECT b.id FROM (SELECT 0 AS id UNION ALL
+                          SELECT x.id FROM truerank.board AS x WHERE x.grp = p_grp) AS b
+        WHERE p_ranking IS NULL OR b.id >= p_ranking >> 36 ORDER BY b.id
     LOOP
         IF v_from IS NULL OR v_board > v_from >> 36 THEN
             v_from := v_board::bigint << 36;
             v_after := '';
+        END IF;
+        IF v_from = v_board::bigint << 36 THEN
+            SELECT array_agg('s'::bytea || int8send(c.version)
+                             || convert_to(truerank.state_letter(c.state) || c.member, 'UTF8')),
+                   max(c.member COLLATE "C"), count(*)
+            INTO packed, last_member, v_rows
+            FROM (
+                SELECT m.* FROM truerank.member_state AS m
+                WHERE m.board_id = v_board AND m.member > v_after
+                  AND m.state IN ('hidden', 'banned', 'merged')
+                ORDER BY m.member LIMIT v_left
+            ) AS c;
+            IF v_rows > 0 THEN
+                ranking := v_from;
+                key_bytes := -1;
+                v_left := v_left - v_rows;
+                RETURN NEXT;
+            END IF;
+            EXIT WHEN v_left <= 0;
+            CONTINUE WHEN v_board = 0;
         END IF;
         -- The row comparison is on the primary key, so a chunk costs the same wherever it is.
         FOR ranking, key_bytes, packed, last_member, v_rows IN

@@ -72,6 +72,7 @@ BEGIN
             FROM truerank.event AS e
             WHERE e.board_id = p_board.id AND e.event_uuid = u.uuid
               AND (e.position <= u.position OR e.xid <> v_xid)
+              AND (e.kind <> 'f' OR u.code IS NULL)  -- nothing is known of it but the id
         ) AS f ON true;
         IF v_missing = 0 THEN
             RETURN v_done;

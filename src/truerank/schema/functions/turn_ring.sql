@@ -61,14 +61,17 @@ BEGIN
     v_floor := least(coalesce(v_floor, 0), v_oldest_tick);
     EXECUTE format('SELECT greatest($1, max(t.id) + 1) FROM %s AS t', v_tick)
     INTO v_floor USING v_floor;
+    -- By its base, not by what it shows: after a rollback of Redis it may show what it did any
+    -- time since it was at that tick, while it caught up in pieces.
     FOR v_oldest, v_oldest_tick IN
-        SELECT g.cursor_snapshot, g.cursor_tick FROM truerank.generation AS g
+        SELECT t.snapshot, g.cursor_tick
+        FROM truerank.generation AS g LEFT JOIN truerank.tick AS t ON t.id = g.cursor_tick
         WHERE g.state IN ('live', 'warming')
     LOOP
         EXECUTE format('SELECT EXISTS (SELECT FROM %s AS o
                         WHERE NOT pg_visible_in_snapshot(o.xid, $1))', v_outbox)
         INTO v_unread USING v_oldest;
-        IF v_unread OR v_oldest_tick < v_floor THEN
+        IF v_unread OR v_oldest IS NULL OR v_oldest_tick < v_floor THEN
             RETURN 'unread';
         END IF;
     END LOOP;

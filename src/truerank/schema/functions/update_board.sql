@@ -9,7 +9,8 @@
 CREATE OR REPLACE FUNCTION truerank.update_board(
     p_board text, p_changes jsonb, p_actor text, p_reason text
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
+AS $$
 DECLARE
     v_old truerank.board;
     v_new truerank.board;

@@ -9,6 +9,8 @@ CREATE OR REPLACE FUNCTION truerank.upsert_best(
     p_ties bigint[], p_at timestamptz[], p_positions bigint[]
 ) RETURNS SETOF truerank.changed
 LANGUAGE plpgsql AS $$
+DECLARE
+    v_runs truerank.season_run[] := truerank.season_runs(p_seasons);
 BEGIN
     RETURN QUERY
     INSERT INTO truerank.standing AS s
@@ -16,7 +18,7 @@ BEGIN
     SELECT DISTINCT ON (r.ranking, e.member)
            r.ranking, e.member, e.value, e.ties, 0, e.at, e.position, true, e.sort_key
     FROM truerank.event_rows(p_board, p_members, p_values, p_ties, p_at, p_positions) AS e
-    JOIN unnest(p_seasons) AS r ON e.at >= r.starts_at AND e.at < r.ends_at
+    CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
     ORDER BY r.ranking, e.member, e.sort_key
     ON CONFLICT (ranking, member) DO UPDATE SET
         score = excluded.score,

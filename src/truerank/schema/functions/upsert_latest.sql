@@ -13,6 +13,7 @@ CREATE OR REPLACE FUNCTION truerank.upsert_latest(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_row_bytes integer := 8 * (1 + cardinality(p_board.tie_names));
+    v_runs truerank.season_run[] := truerank.season_runs(p_seasons);
     v_direct truerank.changed[];
     v_rankings bigint[];
     v_members text[];
@@ -23,7 +24,7 @@ BEGIN
         SELECT DISTINCT ON (r.ranking, e.member)
                r.ranking, e.member, e.value, e.ties, 0, e.at, e.position, true, e.sort_key
         FROM truerank.event_rows(p_board, p_members, p_values, p_ties, p_at, p_positions) AS e
-        JOIN unnest(p_seasons) AS r ON e.at >= r.starts_at AND e.at < r.ends_at
+        CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
         ORDER BY r.ranking, e.member, e.at DESC, e.position DESC
         ON CONFLICT (ranking, member) DO UPDATE SET
             score = excluded.score,
@@ -46,11 +47,11 @@ BEGIN
     FROM (
         SELECT r.ranking, e.member
         FROM unnest(p_members, p_at) AS e (member, at)
-        JOIN unnest(p_seasons) AS r ON e.at >= r.starts_at AND e.at < r.ends_at
+        CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
+        LEFT JOIN truerank.changed_rows(v_direct) AS d
+          ON d.ranking = r.ranking AND d.member = e.member
         GROUP BY r.ranking, e.member
-        HAVING count(*) > 1 OR NOT EXISTS (
-            SELECT FROM unnest(v_direct) AS d
-            WHERE d.ranking = r.ranking AND d.member = e.member)
+        HAVING count(*) > 1 OR count(d.ranking) = 0
     ) AS g;
 
     RETURN QUERY

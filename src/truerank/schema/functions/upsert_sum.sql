@@ -14,11 +14,13 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_tie_n integer := cardinality(p_board.tie_names);
     v_row_bytes integer := 8 * (1 + v_tie_n);
+    v_runs truerank.season_run[];
     -- Where every event falls into every season, as most do, what is folded for one is true of all.
     v_alike boolean := NOT EXISTS (
         SELECT FROM (SELECT min(a) AS first, max(a) AS last FROM unnest(p_at) AS a) AS e
         JOIN unnest(p_seasons) AS r ON e.first < r.starts_at OR e.last >= r.ends_at);
 BEGIN
+    v_runs := truerank.season_runs(CASE WHEN v_alike THEN p_seasons[:1] ELSE p_seasons END);
     RETURN QUERY
     WITH folded AS (
         SELECT r.ranking, e.member,
@@ -37,8 +39,7 @@ BEGIN
             FROM unnest(p_members, p_values, p_at, p_positions)
                 WITH ORDINALITY AS u (member, value, at, position, ord)
         ) AS e
-        JOIN unnest(CASE WHEN v_alike THEN p_seasons[:1] ELSE p_seasons END) AS r
-          ON e.at >= r.starts_at AND e.at < r.ends_at
+        CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
         GROUP BY r.ranking, e.member
     ), resting AS (
         SELECT f.*, f.last_move IS NOT NULL AS moved,
@@ -54,11 +55,11 @@ BEGIN
     )
     INSERT INTO truerank.standing AS s
         (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-    SELECT r.ranking, f.member, f.score, f.ties, 0, f.event_at, f.event_position, f.moved,
-           f.sort_key
+    SELECT coalesce(r.ranking, f.ranking), f.member, f.score, f.ties, 0, f.event_at,
+           f.event_position, f.moved, f.sort_key
     FROM keyed AS f
-    JOIN unnest(p_seasons) AS r ON v_alike OR r.ranking = f.ranking
-    ORDER BY r.ranking, f.member
+    LEFT JOIN unnest(CASE WHEN v_alike THEN p_seasons END) AS r ON true
+    ORDER BY 1, f.member
     ON CONFLICT (ranking, member) DO UPDATE SET
         score = s.score + excluded.score,
         ties = CASE WHEN v_tie_n > 0 THEN truerank.add_ties(s.ties, excluded.ties) END,
