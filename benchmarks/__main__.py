@@ -15,11 +15,16 @@ from typing import Protocol
 
 from rich.console import Console
 
+from benchmarks.catch_up import catch_up
 from benchmarks.cost import cost
 from benchmarks.end_to_end import end_to_end
 from benchmarks.hot_member import hot_member
+from benchmarks.http_page import http_page
+from benchmarks.idle import idle
 from benchmarks.lag import lag
 from benchmarks.memory import memory
+from benchmarks.projection import projection
+from benchmarks.reading import depth, fallback, own_rank, page
 from benchmarks.report import show
 from benchmarks.result import Result
 from benchmarks.seasons import seasons
@@ -43,9 +48,17 @@ BENCHMARKS: dict[str, Benchmark] = {
     "lag": lag,
     "memory": memory,
     "cost": cost,
+    "projection": projection,
+    "idle": idle,
+    "catch_up": catch_up,
     "write": write,
     "hot_member": hot_member,
     "seasons": seasons,
+    "page": page,
+    "own_rank": own_rank,
+    "depth": depth,
+    "fallback": fallback,
+    "http_page": http_page,
 }
 
 

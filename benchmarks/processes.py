@@ -33,6 +33,7 @@ class Child:
 
     name: str
     pipe: Pipe
+    pid: int
 
     def begin(self) -> None:
         """Let it go on from where it said that it is ready."""
@@ -66,7 +67,8 @@ def started(task: Task) -> Iterator[Child]:
     process.start()
     theirs.close()
     try:
-        child = Child(task.target.__qualname__, ours)
+        assert process.pid is not None, "it was started"
+        child = Child(task.target.__qualname__, ours, process.pid)
         _received(child.name, ours, _READY_S_MAX)
         yield child
     finally:

@@ -13,7 +13,7 @@ season, freshness, and a check of the projection. Its scores in Redis are double
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -43,6 +43,22 @@ _UNPUBLISHED = """
     SELECT id, event_id, member, score, version FROM textbook.outbox
     WHERE published_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED"""
 _PUBLISHED = "UPDATE textbook.outbox SET published_at = now() WHERE id = ANY (%s)"
+
+_APPEND = (
+    """
+    INSERT INTO textbook.event (event_id, member, value)
+    SELECT event_id, member, value FROM appended""",
+    """
+    INSERT INTO textbook.outbox (event_id, member, score, version)
+    SELECT a.event_id, a.member,
+           s.score + sum(a.value) OVER so_far, s.version + count(*) OVER so_far
+    FROM appended AS a JOIN textbook.score AS s USING (member)
+    WINDOW so_far AS (PARTITION BY a.member ORDER BY a.n) ORDER BY a.n""",
+    """
+    UPDATE textbook.score AS s SET score = s.score + a.total, version = s.version + a.events
+    FROM (SELECT member, sum(value) AS total, count(*) AS events FROM appended GROUP BY member) AS a
+    WHERE s.member = a.member""",
+)
 
 _CONNECTIONS = 8
 _MARKER_S = 86_400
@@ -170,12 +186,17 @@ def work(pipe: Pipe, database_url: str, redis_url: str) -> None:
         psycopg.connect(database_url, prepare_threshold=0) as conn,
         redis.Redis.from_url(redis_url) as client,
     ):
-        sha1 = client.script_load(_file("textbook.lua"))
+        sha1 = load_script(client)
         pipe.send(None)
         stop = stop_on_close(pipe)
         while not stop.is_set():
             if not publish(conn, client, sha1):
                 stop.wait(_IDLE_S)
+
+
+def load_script(client: "redis.Redis") -> str:
+    """Have Redis know the worker's script; return its digest."""
+    return str(client.script_load(_file("textbook.lua")))
 
 
 def publish(conn: psycopg.Connection[Any], client: redis.Redis, sha1: str) -> int:
@@ -192,6 +213,28 @@ def publish(conn: psycopg.Connection[Any], client: redis.Redis, sha1: str) -> in
             calls.execute()
             cursor.execute(_PUBLISHED, ([row[0] for row in rows],))
         return len(rows)
+
+
+def append(conn: psycopg.Connection[Any], events: Iterable[tuple[str, str, int]]) -> None:
+    """Leave the outbox with exactly the rows that the commands of these events would leave there.
+
+    Args:
+        conn: in autocommit.
+        events: id, member, and value of each, in the order of the commands; every member has a
+            score already.
+    """
+    with conn.transaction():
+        conn.execute("TRUNCATE textbook.outbox")
+        conn.execute(
+            "CREATE TEMPORARY TABLE appended (n bigint GENERATED ALWAYS AS IDENTITY,"
+            " event_id uuid, member text, value bigint) ON COMMIT DROP"
+        )
+        with conn.cursor().copy("COPY appended (event_id, member, value) FROM STDIN") as copy:
+            for event in events:
+                copy.write_row(event)
+        for statement in _APPEND:
+            conn.execute(statement)
+    conn.execute("VACUUM (ANALYZE) textbook.outbox, textbook.score")
 
 
 def _file(name: str) -> bytes:

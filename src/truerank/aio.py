@@ -8,16 +8,16 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self
 
 import psycopg
-import psycopg_pool
 from psycopg.rows import tuple_row
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
-from truerank.connections import aborrowed, connection_kwargs, connection_wait_s, translate, urls
+from truerank.connections import AsyncDatabase, urls
 from truerank.model import Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink
 from truerank.settings import Settings, load
-from truerank.steps import Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.steps import Commands, Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.telemetry.meter import Meter
 
 P = ParamSpec("P")
 
@@ -39,30 +39,26 @@ class Truerank:
 
     Args:
         settings: with both URLs.
+        meter: told what this client does; None: nobody is.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         database_url, redis_url = urls(settings)
-        self.operations = Operations(settings)
+        self.operations = Operations(settings, meter)
         self._link = AsyncLink(
             redis_url,
             timeout_ms=settings.redis_timeout_ms,
             connections_max=settings.pool_max,
+            meter=meter,
         )
-        self._pool = psycopg_pool.AsyncConnectionPool(
-            database_url,
-            min_size=0,
-            max_size=settings.pool_max,
-            open=False,
-            timeout=connection_wait_s(settings),
-            kwargs=connection_kwargs(settings),
-        )
+        self._database = AsyncDatabase(database_url, settings, application="truerank")
 
     create_board = awaitable(Operations.create_board)
     update_board = awaitable(Operations.update_board)
     rename_board = awaitable(Operations.rename_board)
     delete_board = awaitable(Operations.delete_board)
     purge_boards = awaitable(Operations.purge_boards)
+    prune_events = awaitable(Operations.prune_events)
     create_season = awaitable(Operations.create_season)
     change_season = awaitable(Operations.change_season)
     boards = awaitable(Operations.boards)
@@ -74,12 +70,25 @@ class Truerank:
     void_events = awaitable(Operations.void_events)
     void_where = awaitable(Operations.void_where)
     amend_event = awaitable(Operations.amend_event)
+    hide_member = awaitable(Operations.hide_member)
+    show_member = awaitable(Operations.show_member)
+    ban_member = awaitable(Operations.ban_member)
+    unban_member = awaitable(Operations.unban_member)
+    reset_member = awaitable(Operations.reset_member)
+    delete_member = awaitable(Operations.delete_member)
+    merge_members = awaitable(Operations.merge_members)
+    member_states = awaitable(Operations.member_states)
     explain = awaitable(Operations.explain)
     standing = awaitable(Operations.standing)
     top = awaitable(Operations.top)
     around = awaitable(Operations.around)
     place = awaitable(Operations.place)
     places = awaitable(Operations.places)
+    set_profiles = awaitable(Operations.set_profiles)
+    between = awaitable(Operations.between)
+    around_rank = awaitable(Operations.around_rank)
+    count_scores = awaitable(Operations.count_scores)
+    histogram = awaitable(Operations.histogram)
     wait_visible = awaitable(Operations.wait_visible)
     status = awaitable(Operations.status)
 
@@ -100,11 +109,11 @@ class Truerank:
 
     async def open(self) -> None:
         """Open the connections."""
-        await self._pool.open()
+        await self._database.open()
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._pool.close()
+        await self._database.close()
         await self._link.close()
 
     async def __aenter__(self) -> Self:
@@ -119,28 +128,18 @@ class Truerank:
     async def _do(self, request: Request) -> Any:
         match request:
             case Query(sql, params):
-                return await self._query(sql, params)
+                return await self._database.query(sql, params)
             case ScriptCall():
                 return await self._link.call(request)
             case Get(key):
                 return await self._link.command("GET", key)
             case HashGet(key, fields):
                 return await self._link.command("HMGET", key, *fields)
+            case Commands(commands):
+                return await self._link.commands(commands)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return time.monotonic()
-
-    async def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
-        try:
-            async with aborrowed(self._pool) as conn:
-                try:
-                    return await (await conn.execute(sql, params, binary=True)).fetchall()
-                except psycopg.errors.ReadOnlySqlTransaction:
-                    # A primary that was demoted keeps its connections: the next one is made anew.
-                    await conn.close()
-                    raise
-        except psycopg.Error as exc:
-            raise translate(exc) from exc
 
 
 def connect(database_url: str | None = None, redis_url: str | None = None) -> Truerank:
@@ -155,10 +154,16 @@ async def submit_score(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> Receipt:
     """Apply one score event in the transaction that `conn` is in; see `truerank.submit_score`."""
     (receipt,) = await submit_scores(
-        conn, board, [event], expected_season=expected_season, source=source
+        conn,
+        board,
+        [event],
+        expected_season=expected_season,
+        source=source,
+        expected_operator=expected_operator,
     )
     return or_raise(board, receipt)
 
@@ -170,11 +175,12 @@ async def submit_scores(
     *,
     expected_season: str | None = None,
     source: str | None = None,
+    expected_operator: str | None = None,
 ) -> list[Receipt]:
     """Apply several events in the transaction of `conn`; see `truerank.submit_scores`."""
     if not events:
         return []
-    parameters = submit_parameters(board, events, expected_season, source)
+    parameters = submit_parameters(board, events, expected_season, source, expected_operator)
     # The connection may be set up for rows of another shape, or for cursors of another kind.
     async with psycopg.AsyncCursor(conn, row_factory=tuple_row) as cursor:
         await cursor.execute(SUBMIT, parameters, binary=True)

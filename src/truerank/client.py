@@ -6,14 +6,12 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self
 
-import psycopg
-import psycopg_pool
-
-from truerank.connections import borrowed, connection_kwargs, connection_wait_s, translate, urls
+from truerank.connections import Database, urls
 from truerank.operations import Operations
 from truerank.projection.link import Link
 from truerank.settings import Settings, load
-from truerank.steps import Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.steps import Commands, Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.telemetry.meter import Meter
 
 P = ParamSpec("P")
 
@@ -35,30 +33,27 @@ class Truerank:
 
     Args:
         settings: with both URLs.
+        meter: told what this client does; None: nobody is.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         database_url, redis_url = urls(settings)
-        self.operations = Operations(settings)
+        self.operations = Operations(settings, meter)
         self._link = Link(
             redis_url,
             timeout_ms=settings.redis_timeout_ms,
             connections_max=settings.pool_max,
+            meter=meter,
         )
-        self._pool = psycopg_pool.ConnectionPool(
-            database_url,
-            min_size=0,
-            max_size=settings.pool_max,
-            open=True,
-            timeout=connection_wait_s(settings),
-            kwargs=connection_kwargs(settings),
-        )
+        self._database = Database(database_url, settings, application="truerank")
+        self._database.open()
 
     create_board = blocking(Operations.create_board)
     update_board = blocking(Operations.update_board)
     rename_board = blocking(Operations.rename_board)
     delete_board = blocking(Operations.delete_board)
     purge_boards = blocking(Operations.purge_boards)
+    prune_events = blocking(Operations.prune_events)
     create_season = blocking(Operations.create_season)
     change_season = blocking(Operations.change_season)
     boards = blocking(Operations.boards)
@@ -70,12 +65,25 @@ class Truerank:
     void_events = blocking(Operations.void_events)
     void_where = blocking(Operations.void_where)
     amend_event = blocking(Operations.amend_event)
+    hide_member = blocking(Operations.hide_member)
+    show_member = blocking(Operations.show_member)
+    ban_member = blocking(Operations.ban_member)
+    unban_member = blocking(Operations.unban_member)
+    reset_member = blocking(Operations.reset_member)
+    delete_member = blocking(Operations.delete_member)
+    merge_members = blocking(Operations.merge_members)
+    member_states = blocking(Operations.member_states)
     explain = blocking(Operations.explain)
     standing = blocking(Operations.standing)
     top = blocking(Operations.top)
     around = blocking(Operations.around)
     place = blocking(Operations.place)
     places = blocking(Operations.places)
+    set_profiles = blocking(Operations.set_profiles)
+    between = blocking(Operations.between)
+    around_rank = blocking(Operations.around_rank)
+    count_scores = blocking(Operations.count_scores)
+    histogram = blocking(Operations.histogram)
     wait_visible = blocking(Operations.wait_visible)
     status = blocking(Operations.status)
 
@@ -96,7 +104,7 @@ class Truerank:
 
     def close(self) -> None:
         """Close all connections."""
-        self._pool.close()
+        self._database.close()
         self._link.close()
 
     def __enter__(self) -> Self:
@@ -110,28 +118,18 @@ class Truerank:
     def _do(self, request: Request) -> Any:
         match request:
             case Query(sql, params):
-                return self._query(sql, params)
+                return self._database.query(sql, params)
             case ScriptCall():
                 return self._link.call(request)
             case Get(key):
                 return self._link.command("GET", key)
             case HashGet(key, fields):
                 return self._link.command("HMGET", key, *fields)
+            case Commands(commands):
+                return self._link.commands(commands)
             case Pause(seconds):
                 time.sleep(seconds)
                 return time.monotonic()
-
-    def _query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
-        try:
-            with borrowed(self._pool) as conn:
-                try:
-                    return conn.execute(sql, params, binary=True).fetchall()
-                except psycopg.errors.ReadOnlySqlTransaction:
-                    # A primary that was demoted keeps its connections: the next one is made anew.
-                    conn.close()
-                    raise
-        except psycopg.Error as exc:
-            raise translate(exc) from exc
 
 
 def connect(database_url: str | None = None, redis_url: str | None = None) -> Truerank:

@@ -89,6 +89,12 @@ class DatabaseUnavailable(TruerankError):
     code = "database_unavailable"
 
 
+class DatabaseFull(DatabaseUnavailable):
+    """PostgreSQL has no room on its disk. Nothing was written; make room, and send it again."""
+
+    code = "database_full"
+
+
 class ProjectionUnavailable(TruerankError):
     """Valkey/Redis can't be reached, or has no whole copy of the board's group just now."""
 
@@ -99,6 +105,52 @@ class ProjectionUnsafe(TruerankError):
     """The Redis server is set up so that board keys could vanish (eviction). Not started."""
 
     code = "projection_unsafe"
+
+
+class CursorGone(TruerankError):
+    """The cursor belongs to another board, or to a season that is gone. Begin at the first page."""
+
+    code = "cursor_gone"
+
+
+class NotFreshEnough(TruerankError):
+    """The projection is older than the reader allows, and PostgreSQL can't be asked just now."""
+
+    code = "not_fresh_enough"
+
+
+class NotCommittedYet(TruerankError):
+    """The transaction behind a token isn't visible in PostgreSQL either.
+
+    It is still open, on another server, or the token was made up. Only its own connection sees it.
+    """
+
+    code = "not_committed_yet"
+
+
+class EpochChanged(TruerankError):
+    """PostgreSQL went backwards since the token was given: what it stands for may be lost.
+
+    Send the command again under the same event id: it counts once, whether it survived or not.
+    Its receipt has a token of today.
+    """
+
+    code = "epoch_changed"
+
+
+class NotSettled(TruerankError):
+    """The season isn't final. A settled result is never guessed: ask again after its close."""
+
+    code = "not_settled"
+
+
+class SourceSuperseded(TruerankError):
+    """A server of the same cluster that was promoted later feeds the projection already.
+
+    Two servers take writes: the worker leaves the projection to the other one's workers.
+    """
+
+    code = "source_superseded"
 
 
 class NotVisibleYet(TruerankError):
@@ -144,3 +196,9 @@ class BoardAttached(CommandError):
     """A table is attached to the board. Detach it first; nothing was changed."""
 
     code = "board_attached"
+
+
+class MergeRefused(CommandError):
+    """Two members can't become one; `reason` says why. Nothing was changed."""
+
+    code = "merge_refused"

@@ -39,11 +39,124 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
+class MemberState(StrEnum):
+    """What holds for a member on a board: the stricter of its states there and everywhere."""
+
+    ACTIVE = "active"
+    HIDDEN = "hidden"  # by its own wish
+    BANNED = "banned"
+    DELETED = "deleted"  # and nothing has come since
+    MERGED = "merged"  # its events count for another member
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberScope:
+    """What holds for a member on one board, or everywhere where `board` is None."""
+
+    board: str | None
+    state: MemberState
+    until: datetime | None  # when a ban ends; None: never
+    hides: bool  # by its own wish, also while it is banned
+    changed_at: datetime
+    merged_into: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberChange:
+    """What a command about a member has come to.
+
+    `changed` is False where it held already. `pending`: the projection did not show it within the
+    time that the caller gave it; it holds in PostgreSQL, and the token tells when it is shown.
+    """
+
+    member: str  # of one that was merged, the member it stands for
+    board: str | None
+    state: MemberState
+    until: datetime | None
+    changed: bool
+    token: Token
+    pending: bool
+    merged_into: str | None = None
+
+
 class Source(StrEnum):
     """Where an answer came from."""
 
     PROJECTION = "projection"
     DATABASE = "database"
+
+
+class Need(StrEnum):
+    """What a reader needs of an answer; see `Consistency`."""
+
+    ANY = "any"
+    AT_LEAST = "at_least"
+    MAX_AGE = "max_age"
+    AUTHORITATIVE = "authoritative"
+    SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """How fresh an answer must be, and what to do where it isn't.
+
+    Make one with the methods below. What the projection can't give comes from PostgreSQL, which
+    is never behind; the answer says where it came from.
+    """
+
+    need: Need = Need.ANY
+    token: Token | None = None
+    max_age_ms: int | None = None
+    wait_ms: int = 1000
+    or_pending: bool = False
+    monotonic: bool = False  # the answer carries a token of its own
+
+    @classmethod
+    def any(cls) -> "Consistency":
+        """Whatever the projection shows, as long as it is whole. The default."""
+        return cls()
+
+    @classmethod
+    def at_least(
+        cls, token: Token, *, wait_ms: int = 1000, or_pending: bool = False
+    ) -> "Consistency":
+        """An answer that shows the write, or the answer, behind a token.
+
+        Args:
+            token: of a receipt, or of the freshness of an answer.
+            wait_ms: how long to wait for the projection before PostgreSQL is asked.
+            or_pending: don't wait: answer at once, and where the write isn't shown yet with the
+                places of the members asked for marked pending.
+        """
+        return cls(
+            need=Need.AT_LEAST,
+            token=token,
+            wait_ms=wait_ms,
+            or_pending=or_pending,
+            monotonic=True,
+        )
+
+    @classmethod
+    def monotonic_after(cls, token: Token | None, *, wait_ms: int = 1000) -> "Consistency":
+        """Never older than the last answer; None for the first one. `freshness.token` is next."""
+        if token is None:
+            return cls(monotonic=True)
+        return cls.at_least(token, wait_ms=wait_ms)
+
+    @classmethod
+    def max_age(cls, milliseconds: int) -> "Consistency":
+        """An answer that misses nothing acknowledged longer ago than this."""
+        return cls(need=Need.MAX_AGE, max_age_ms=milliseconds)
+
+    @classmethod
+    def authoritative(cls) -> "Consistency":
+        """PostgreSQL's own answer, always."""
+        return cls(need=Need.AUTHORITATIVE)
+
+    @classmethod
+    def settled(cls) -> "Consistency":
+        """The final result of a closed season, and nothing else: what payouts may read."""
+        return cls(need=Need.SETTLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +276,17 @@ class Freshness:
     projected_through: datetime | None  # all that was acknowledged before it is in the answer
     staleness_ms: int | None  # upper bound at the read; None: unknown
     partial: bool = False  # more than the tick is in the answer, but not yet all of the next
+    token: Token | None = None  # for `Consistency.at_least`; where the reader asked for one
+    lives: str | None = None  # of the source, with that: whose tokens the answer can be held to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What is shown beside a member's id: a name, exact text, and details, any JSON of 1 KB."""
+
+    member: str
+    name: str | None = None
+    details: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,15 +296,34 @@ class Entry:
     rank: int
     member: str
     score: str
+    profile: Profile | None = None  # where names were asked for, and there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where one member stands; rank and score are None where it has no standing."""
+    """Where one member stands; rank and score are None where it has no place.
+
+    `state` says whether a place is withheld; that is for the member's own view, not the public's.
+    Pending: a write of the reader's isn't shown yet, so neither is what stood there before.
+    """
 
     member: str
     rank: int | None
     score: str | None
+    pending: bool = False
+    state: MemberState = MemberState.ACTIVE  # or hidden, banned, merged
+    rank_among: int | None = None  # among the members asked for together; where asked
+    percentile: float | None = None  # of the others, how many percent are below; where asked
+    profile: Profile | None = None  # where names were asked for, and there is one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCount:
+    """How many members are better than a score, and how many share it, whoever asks."""
+
+    score: str
+    better: int
+    equal: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,11 +332,37 @@ class Page:
 
     board: str
     season: str
+    state: str  # of the season: open, sealed or final
     total: int  # members with a place in this season
     entries: tuple[Entry, ...]
     freshness: Freshness
     places: tuple[Place, ...] = ()  # of the members asked for, in the order asked
-    around: tuple[Entry, ...] = field(default=())  # neighbourhood of the asking member
+    around: tuple[Entry, ...] = field(default=())  # neighbourhood of a member or a rank
+    matching: int = 0  # members between the scores asked for; without such bounds `total`
+    counts: tuple[ScoreCount, ...] = ()  # of the scores asked for, in the order asked
+    next: str | None = None  # cursor of the page after this one; None where there is none
+    previous: str | None = None  # cursor of the page before this one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """How many members have a score from `low` up to, not including, `high`; None: no bound."""
+
+    low: str | None
+    high: str | None
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """How the scores of a season are spread, in one snapshot; low scores first on every board."""
+
+    board: str
+    season: str
+    state: str
+    total: int
+    buckets: tuple[Bucket, ...]
+    freshness: Freshness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +371,15 @@ class PageRequest:
 
     offset: int = 0
     limit: int = 0
+    cursor: str | None = None  # `next` or `previous` of a page; takes the place of the offset
+    score_min: int | str | None = None  # of the rows of the slice, in the board's unit
+    score_max: int | str | None = None
     members: tuple[str, ...] = ()
+    among: bool = False  # whether the members are also ranked among themselves
+    percentile: bool = False
     around: str | None = None  # a member whose neighbourhood is wanted
+    around_rank: int | None = None  # or a rank, from 1
     around_limit: int = 0
+    scores: tuple[tuple[int | str, tuple[int, ...]], ...] = ()  # with tie-breaks, or without any
     numbering: Numbering = Numbering.COMPETITION
+    token: bool = False  # whether the answer is to be compared with others

@@ -9,6 +9,7 @@ import msgspec
 from truerank.errors import SettingsInvalid
 
 Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
+MillisecondsOrNone = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -25,13 +26,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     call_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per script call
     scan_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per filling chunk
     lease_ms: Milliseconds = 3000  # a killed worker's groups are taken over after this
+    stuck_ms: Milliseconds = 5000  # a group refused for so long is left to other workers
+    rest_ms: Milliseconds = 30_000  # and for so long not taken again by the same one
+    drain_ms: Milliseconds = 5000  # a worker told to stop shows what is committed, for so long
     redis_timeout_ms: Milliseconds = 2000  # deadline of every Redis call
     database_timeout_ms: Milliseconds = 10_000  # deadline of every statement that reads
+    fallback_after_ms: Milliseconds | None = None  # a projection older than this isn't served
+    fallback_max: Count = 5  # answers from PostgreSQL at a time; more are refused as busy
     pool_max: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10  # connections per pool
     segment_s: Annotated[int, msgspec.Meta(ge=1)] = 28_800  # a quarter of the outbox turns so often
     segment_bytes_max: Annotated[int, msgspec.Meta(ge=1 << 20)] = 1 << 30  # or when it is so large
     dead_s: Annotated[int, msgspec.Meta(ge=1)] = 86_400  # a copy unseen so long is filled anew
+    prune_rows_max: Count = 200  # events too old to keep that go with each heartbeat
+    names_cache_ms: Milliseconds = 5000  # how long a member's name may be remembered
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
+    cache_max_ms: MillisecondsOrNone = 1000  # how long a server may hold a page; 0: not at all
+    live_checks_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1  # reads asked twice
 
 
 def load(environ: Mapping[str, str] = os.environ, **overrides: str | None) -> Settings:

@@ -45,11 +45,18 @@ class HashGet:
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """Several commands in one round trip; the result is a list of their replies."""
+
+    commands: Sequence[Sequence[str | bytes | int]]
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Wait so many seconds; the result is the monotonic time after it, in seconds."""
 
     seconds: float
 
 
-Request = Query | ScriptCall | Get | HashGet | Pause
+Request = Query | ScriptCall | Get | HashGet | Commands | Pause
 Steps = Generator[Request, Any, T]

@@ -20,6 +20,7 @@ _LEAVES = [
     ("rank",),
     ("around",),
     ("status",),
+    ("doctor",),
     ("migrate",),
     ("worker",),
     ("serve",),
@@ -54,7 +55,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 def test_top_answers_in_the_documented_shape_from_the_projection(filled: Command) -> None:
     answer = filled("top", "points", "--json").json
 
-    assert list(answer) == ["board", "season", "total", "entries", "freshness"]
+    head = ["board", "season", "state", "total"]
+    assert list(answer) == [*head, "entries", "next", "previous", "freshness"]
     assert (answer["board"], answer["season"], answer["total"]) == ("points", "all", 3)
     assert answer["entries"] == [
         {"rank": 1, "member": "\x1b[2J\u202emal", "score": "9"},

@@ -150,6 +150,7 @@ def end_idle_connections(idle: Pipeline, application: str = "truerank") -> int:
     return len(rows)
 
 
+@pytest.mark.direct
 def test_connections_that_the_server_ended_fail_no_request(idle: Pipeline) -> None:
     with truerank.Truerank(idle.settings) as client, ThreadPoolExecutor(8) as threads:
         asleep = [threads.submit(client.run, query("SELECT pg_sleep(0.2)::text")) for _ in range(8)]
@@ -161,6 +162,7 @@ def test_connections_that_the_server_ended_fail_no_request(idle: Pipeline) -> No
             client.submit_score("b", event_id=f"e{number}", member="ann", value=1)
 
 
+@pytest.mark.direct
 async def test_connections_that_the_server_ended_fail_no_request_of_asyncio(
     idle: Pipeline,
 ) -> None:
@@ -174,6 +176,7 @@ async def test_connections_that_the_server_ended_fail_no_request_of_asyncio(
             await client.submit_score("b", event_id=f"e{number}", member="ann", value=1)
 
 
+@pytest.mark.direct
 async def test_connections_that_the_server_ended_fail_no_write_of_the_service(
     idle: Pipeline,
 ) -> None:

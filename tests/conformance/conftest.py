@@ -20,7 +20,7 @@ class World:
     def __init__(self, pipeline: Pipeline, projector: Projector) -> None:
         self.pipeline = pipeline
         self.client = pipeline.client
-        self._projector = projector
+        self.projector = projector
 
     def submit(self, board: str, events: Sequence[ScoreEvent]) -> list[truerank.Receipt]:
         """Submit, and project until both sources know it."""
@@ -61,8 +61,8 @@ class World:
 
     def project(self) -> None:
         """Step until nothing is left to do."""
-        self._projector.step()
-        while self._projector.step() or not self._projector.whole:
+        self.projector.step()
+        while self.projector.step() or not self.projector.whole:
             pass
 
     def differences(self) -> list[str]:
@@ -77,6 +77,7 @@ def world(database_url: str, redis_url: str) -> Iterator[World]:
         heartbeat_ms=3_600_000,
         lease_ms=3_600_000,
         board_cache_ms=1,
+        cache_max_ms=0,
     )
     with pipeline(settings, groups=2) as made:
         made_of = World(made, made.projector())

@@ -47,6 +47,27 @@ class Oracle:
         first = max(0, min(first, len(members) - limit))
         return self.entries(first, limit, numbering)
 
+    def beside(self, member: str) -> tuple[float, int, int]:
+        """Percentile, and how many are better and how many share the score and tie-breaks."""
+        rows = self.rows()
+        (mine,) = (equals for other, _, equals in rows if other == member)
+        below = sum(equals > mine for _, _, equals in rows)
+        percentile = 100.0 if len(rows) == 1 else 100 * below / (len(rows) - 1)
+        return percentile, *self.counts(mine)
+
+    def counts(self, mine: tuple[Decimal, ...]) -> tuple[int, int]:
+        """How many rows are better than these values, and how many begin with them."""
+        rows = [equals[: len(mine)] for _, _, equals in self.rows()]
+        return sum(equals < mine for equals in rows), sum(equals == mine for equals in rows)
+
+    def between(self, low: Decimal | None, high: Decimal | None) -> list[str]:
+        """The members with scores between two, in order."""
+        return [
+            member
+            for member, score, _ in self.rows()
+            if (low is None or Decimal(score) >= low) and (high is None or Decimal(score) <= high)
+        ]
+
     def check(self, page: Page, **expected: object) -> None:
         """Compare everything but the freshness."""
         assert (page.board, page.season, page.total) == (self.board, self.season, len(self.events))

@@ -3,7 +3,8 @@
 import random
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import count, product
+from decimal import Decimal
+from itertools import count, pairwise, product
 from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conformance.conftest import World
 from tests.conformance.oracle import Oracle
-from truerank.model import Numbering, Order, Page, ScoreEvent, Source, TieBreak
+from truerank.model import Numbering, Order, Page, Place, ScoreEvent, Source, TieBreak
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 INT64 = 2**63
@@ -115,6 +116,71 @@ def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int
         )
 
 
+def check_scores(world: World, oracle: Oracle, scores: list[str]) -> None:
+    """Ask about scores and ranks, and page by cursors, of both sources."""
+    client, board = world.client, oracle.board
+    order = [member for member, _, _ in oracle.rows()]
+    for source, numbering in product(Source, Numbering):
+        how: Any = {"source": source, "numbering": numbering}
+        pages, page = [], client.top(board, limit=3, **how)
+        while page.next is not None:
+            pages.append(page)
+            page = client.top(board, limit=3, cursor=page.next, **how)
+        back = page
+        for earlier in reversed(pages):
+            assert back.previous is not None
+            back = client.top(board, limit=3, cursor=back.previous, **how)
+            assert back.entries == earlier.entries
+        assert back.previous is None
+        shown = [entry for one in (*pages, page) for entry in one.entries]
+        assert tuple(shown) == oracle.entries(0, len(order), numbering)
+
+        for rank in {1, 2, len(order) or 1, len(order) + 3}:
+            page = client.around_rank(board, rank, limit=3, **how)
+            first = max(0, min(rank - 2, len(order) - 3))
+            assert page.around == oracle.entries(first, 3, numbering)
+
+        for low, high in product([None, *scores[:2]], [None, *scores[-2:]]):
+            page = client.between(board, low, high, limit=1000, **how)
+            within = oracle.between(*(s if s is None else Decimal(s) for s in (low, high)))
+            assert [entry.member for entry in page.entries] == within
+            assert (page.matching, page.next, page.previous) == (len(within), None, None)
+            half = client.between(board, low, high, limit=1, offset=1, **how)
+            assert [entry.member for entry in half.entries] == within[1:2]
+            assert (half.next is None, half.previous is None) == (len(within) < 3, len(within) < 2)
+            assert half.entries == page.entries[1:2]
+    for source in Source:
+        _check_counts(world, oracle, order, scores, source)
+
+
+def _check_counts(
+    world: World, oracle: Oracle, order: list[str], scores: list[str], source: Source
+) -> None:
+    client, board = world.client, oracle.board
+    page = client.places(board, [*order, ABSENT], among=True, percentile=True, source=source)
+    assert page.places[-1] == Place(member=ABSENT, rank=None, score=None)
+    for place in page.places[:-1]:
+        assert place.rank_among == place.rank
+        assert place.percentile == oracle.beside(place.member)[0]
+    friends = client.places(board, order[1::2], among=True, source=source)
+    ranks = [place.rank for place in friends.places]
+    assert [place.rank_among for place in friends.places] == [
+        1 + ranks.index(rank) for rank in ranks
+    ]
+    counts = client.count_scores(board, scores, source=source).counts
+    sign = -1 if oracle.order is Order.DESC else 1
+    assert [(count.better, count.equal) for count in counts] == [
+        oracle.counts((sign * Decimal(score),)) for score in scores
+    ]
+    edges = sorted({Decimal(score) for score in scores})
+    spread = client.histogram(board, [f"{edge:f}" for edge in edges], source=source)
+    members = [Decimal(score) for _, score, _ in oracle.rows()]
+    assert [bucket.members for bucket in spread.buckets] == [
+        sum((low is None or score >= low) and (high is None or score < high) for score in members)
+        for low, high in pairwise([None, *edges, None])
+    ]
+
+
 @given(board=boards())
 @example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": []})
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -125,6 +191,8 @@ def test_every_answer_is_the_same_wherever_it_comes_from(
     rows = [member for member, _, _ in oracle.rows()]
 
     check_all(either, oracle, [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], ABSENT], [1, 4])
+    scores = {score for _, score, _ in oracle.rows()} | {scaled(1, board["decimals"])}
+    check_scores(either, oracle, sorted(scores, key=Decimal))
 
     assert either.differences() == []
 

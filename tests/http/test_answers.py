@@ -32,9 +32,10 @@ def test_a_top_list_has_ranks_members_exact_scores_and_its_age(scores: httpx.Cli
 
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cache-control"] == "private, no-cache"
     page = answer.json()
-    assert list(page) == ["board", "season", "total", "entries", "freshness"]
+    head = ["board", "season", "state", "total"]
+    assert list(page) == [*head, "entries", "next", "previous", "freshness"]
     assert (page["board"], page["season"], page["total"]) == ("points", "all", 4)
     assert page["entries"] == [
         {"rank": 1, "member": "ann", "score": "30"},

@@ -18,10 +18,14 @@ from truerank.cli import (
     attach,
     boards,
     correcting,
+    exporting,
     governing,
     loading,
     looking,
+    members,
+    naming,
     parked,
+    projecting,
     reading,
     running,
     submitting,
@@ -46,7 +50,8 @@ truerank import completions.csv.gz --create-boards --zone Europe/Berlin
 truerank top project-a --json
 ```
 
-Exit status: 0 done; 1 refused or failed, with error[code] on standard error; 2 wrong usage."""
+Exit status: 0 done; 1 refused or failed, with error[code] on standard error; 2 wrong usage.
+`status` and `doctor` also say with it what they found: 3 warnings, 4 worse."""
 
 # Name, function, examples. What it does, its docstring tells.
 _COMMANDS = (
@@ -125,12 +130,58 @@ _COMMANDS = (
     (
         "around",
         reading.around,
-        ("truerank around project-a ada", "truerank around project-a ada --limit 5 --json"),
+        (
+            "truerank around project-a ada",
+            "truerank around project-a ada --limit 5 --json",
+            "truerank around project-a --rank 500",
+        ),
+    ),
+    (
+        "between",
+        reading.between,
+        ("truerank between project-a --min 100 --max 200",),
+    ),
+    (
+        "counts",
+        reading.counts,
+        ("truerank counts project-a 150", "truerank counts project-a 100 150 200 --json"),
+    ),
+    (
+        "histogram",
+        reading.histogram,
+        ("truerank histogram project-a 0 100 1000",),
+    ),
+    (
+        "profile",
+        naming.profile,
+        (
+            'truerank profile ada --name "Ada Lovelace"',
+            """truerank profile ada --name Ada --details '{"flag": "gb"}'""",
+            "truerank profile ada",
+        ),
+    ),
+    (
+        "export",
+        exporting.export,
+        (
+            "truerank export project-a --season 2026-11 --output november.csv",
+            "truerank export project-a --format ndjson",
+        ),
     ),
     (
         "status",
         looking.status,
         ("truerank status", "truerank status --json"),
+    ),
+    (
+        "doctor",
+        looking.doctor,
+        ("truerank doctor", "truerank doctor --json"),
+    ),
+    (
+        "prune",
+        governing.prune,
+        ("truerank prune", "truerank prune project-a --json"),
     ),
     (
         "migrate",
@@ -140,7 +191,7 @@ _COMMANDS = (
     (
         "worker",
         running.work,
-        ("truerank worker", "truerank --log-level debug worker"),
+        ("truerank worker", "truerank worker --metrics-port 9464"),
     ),
     (
         "serve",
@@ -226,6 +277,18 @@ _ATTACHMENT_COMMANDS = (
         ("truerank attachment dismiss 17 --reason 'a test order'",),
     ),
 )
+_PROJECTION_COMMANDS = (
+    (
+        "parked",
+        projecting.show_parked,
+        ("truerank projection parked", "truerank projection parked --json"),
+    ),
+    (
+        "retry",
+        projecting.retry,
+        ("truerank projection retry", "truerank projection retry 75161927680"),
+    ),
+)
 
 
 def main() -> None:
@@ -279,9 +342,19 @@ def _app() -> App:
         name="attachment", help="Look after tables whose rows are events.", help_epilogue=""
     )
     _register(attachment, _ATTACHMENT_COMMANDS)
+    member = App(
+        name="member", help="Hide, ban, reset, delete and merge members.", help_epilogue=""
+    )
+    _register(member, members.COMMANDS)
     app.command(attachment)
+    app.command(member)
     app.command(board)
     app.command(season)
+    projection = App(
+        name="projection", help="Look after what is shown from Redis.", help_epilogue=""
+    )
+    _register(projection, _PROJECTION_COMMANDS)
+    app.command(projection)
 
     def launch(
         *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
@@ -290,6 +363,10 @@ def _app() -> App:
             Literal["debug", "info", "warning", "error"] | None,
             Parameter(group=_GLOBAL, env_var="TRUERANK_LOG_LEVEL", show_default=False),
         ] = None,
+        log_format: Annotated[
+            Literal["text", "json"],
+            Parameter(group=_GLOBAL, env_var="TRUERANK_LOG_FORMAT"),
+        ] = "text",
     ) -> object:
         """Run the command in `tokens`.
 
@@ -298,11 +375,16 @@ def _app() -> App:
             data: The folder of embedded engines; without it, truerank in the user's data home.
             log_level: Of the log on standard error; without it, info for what runs in the
                 foreground and warning for the rest.
+            log_format: Of the log on standard error: for people, or one JSON object a line.
         """
         command, bound, unparsed = app.parse_args(
             tokens, exit_on_error=False, print_error=False, help_on_error=False
         )
-        given = {"given": Context(data=data, log_level=log_level)} if "given" in unparsed else {}
+        given = (
+            {"given": Context(data=data, log_level=log_level, log_json=log_format == "json")}
+            if "given" in unparsed
+            else {}
+        )
         return command(*bound.args, **bound.kwargs, **given)
 
     app.meta.default(launch)

@@ -30,6 +30,7 @@ class Context:
 
     data: Path | None
     log_level: str | None
+    log_json: bool = False
 
     @property
     def folder(self) -> Path:
@@ -50,9 +51,9 @@ class Context:
         import logging
 
         from truerank.settings import load
-        from truerank.telemetry import configure_logging
+        from truerank.telemetry.logs import configure_logging
 
-        configure_logging(level=self.log_level or level)
+        configure_logging(level=self.log_level or level, json=self.log_json)
         logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, we raise
         settings = load()
         urls = {
@@ -66,6 +67,8 @@ class Context:
                 f"{found} is set and {missing[0]} is not: set both, or neither to run on "
                 "embedded engines"
             )
+        if not missing:
+            _check_addresses(settings)
         if not missing and self.data is not None:
             raise SettingsInvalid(
                 "--data is the folder of embedded engines, and the variables "
@@ -74,7 +77,9 @@ class Context:
         return settings
 
     @contextmanager
-    def installation(self, *, project: bool, level: str = "warning") -> Iterator[Installation]:
+    def installation(
+        self, *, project: bool, level: str = "warning", check: bool = True
+    ) -> Iterator[Installation]:
         """Both stores, for the length of a command.
 
         Embedded engines are started, or attached to where they run, and their database is
@@ -84,13 +89,15 @@ class Context:
             project: the command needs the projection; where the engines are embedded, a worker
                 works meanwhile.
             level: as in `settings`.
+            check: fail at once where the variables' database does not answer.
 
         Raises:
             SettingsInvalid, EngineError: there is nothing to run on.
         """
         settings = self.settings(level=level)
         if settings.database_url is not None:
-            _check(settings.database_url)
+            if check:
+                _check(settings.database_url)
             yield Installation(settings=settings, engines=None)
             return
         from truerank.cli.foreground import telling_of_owner
@@ -116,6 +123,22 @@ class Context:
             Truerank(installation.settings) as client,
         ):
             yield client
+
+
+def _check_addresses(settings: "Settings") -> None:
+    """Refuse addresses that can't be read, before each driver complains in its own way."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+    from redis.connection import parse_url
+
+    try:
+        conninfo_to_dict(settings.database_url or "")
+    except psycopg.ProgrammingError as exc:
+        raise SettingsInvalid(f"TRUERANK_DATABASE_URL: {exc}") from exc
+    try:
+        parse_url(settings.redis_url or "")  # type: ignore[no-untyped-call]  # untyped there
+    except ValueError as exc:
+        raise SettingsInvalid(f"TRUERANK_REDIS_URL: {exc}") from exc
 
 
 def _check(database_url: str) -> None:

@@ -13,6 +13,7 @@ from truerank.errors import InvalidInput
 from truerank.instants import read_instant
 from truerank.intake.fields import read_value
 from truerank.model import Operator, Outcome, Receipt
+from truerank.read.explain import ExplainedEvent
 from truerank.read.shapes import receipt_json, time_text
 
 _REFUSED = 1
@@ -160,7 +161,7 @@ def explain(
     total = Decimal(0)
     rows = []
     for event in events:
-        counts = event.state != "void"
+        counts = event.state not in {"void", "ended"}
         total += event.value if counts else 0
         rows.append(
             (
@@ -168,14 +169,27 @@ def explain(
                 str(event.value) if counts else f"({event.value})",
                 event.state if event.state != "amended" else f"amended, first {event.first_value}",
                 str(total) if spec.operator == "sum" else "",
-                escaped(event.event_id),
+                _named(event),
             )
         )
     say(f"{shown(member)} on {shown(board)}, season {escaped(named.label)}")
     headers = ("occurred at", "value", "counts", *(["total"] if sums else []), "event")
     for line in table(headers, rows, left="counts event"):
         say(line)
-    say(f"score {place.score or 'none'}, {spec.operator.value} of {len(events)} events")
+    say(f"score {place.score or 'none'}, {spec.operator.value} of {sum(map(_many, events))} events")
+
+
+def _named(event: ExplainedEvent) -> str:
+    if event.event_id is not None:
+        return escaped(event.event_id)
+    return f"({_many(event) or 'all'} forgotten)"
+
+
+def _many(event: ExplainedEvent) -> int:
+    """How many events a row stands for; 0 where that is forgotten too."""
+    if event.event_id is not None:
+        return 1
+    return int(event.metadata["events"]) if event.metadata else 0
 
 
 def _say_receipts(receipts: list[Receipt]) -> None:

@@ -1,6 +1,7 @@
-"""`truerank board update`, `rename` and `delete`: the rules of a board, audited."""
+"""`truerank board update`, `rename` and `delete`, and `prune`: the rules of a board, audited."""
 
 import json as json_text
+import time
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,6 +12,8 @@ from truerank.cli.output import note, say, shown, write_json
 from truerank.errors import InvalidInput
 from truerank.instants import read_instant
 from truerank.read.shapes import season_json
+
+_PAUSE_S = 0.05
 
 
 def update(
@@ -125,6 +128,41 @@ def delete(
         write_json({"board": board, "removed": removed})
     else:
         say(f"board {shown(board)} deleted, {removed} rows removed")
+
+
+def prune(
+    board: str | None = None,
+    /,
+    *,
+    wait_s: float = 10.0,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Forget events that are older than the retention of their boards, now.
+
+    Workers do this by themselves, a few with each heartbeat. Standings stay as they are.
+
+    Args:
+        board: Only of this board; without it, of all.
+        wait_s: How many seconds to wait for transactions that were open before.
+    """
+    removed = 0
+    deadline = time.monotonic() + wait_s
+    with given.client() as client:
+        pruned = client.prune_events(board, at_once=True)
+        while pruned.pending and time.monotonic() < deadline:
+            removed += pruned.removed
+            if pruned.removed:
+                deadline = time.monotonic() + wait_s
+            else:
+                time.sleep(_PAUSE_S)
+            pruned = client.prune_events(board)
+        removed += pruned.removed
+    if json:
+        write_json({"board": board, "removed": removed, "pending": pruned.pending})
+    else:
+        waits = "; more will go when transactions that are open have ended"
+        say(f"{removed} events forgotten{waits if pruned.pending else ''}")
 
 
 def _change(text: str) -> tuple[str, object]:

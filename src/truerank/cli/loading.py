@@ -49,6 +49,7 @@ def import_file(
     decimals: int = 0,
     board: str | None = None,
     mapped: Annotated[tuple[str, ...], Parameter(name="--map", negative=())] = (),
+    exported: Annotated[bool, Parameter(negative=())] = False,
     no_wait: Wait = False,
     timeout_s: Timeout = 60.0,
     json: Json = False,
@@ -72,11 +73,12 @@ def import_file(
         decimals: Of new boards: places of a score, 0 to 18.
         board: Put every line into this board; the file then needs no such column.
         mapped: The file's name for a column, as COLUMN=NAME; may be given for each.
+        exported: The file was written by `truerank export`: ids may stand behind an apostrophe.
     """
     from truerank.intake.lines import FileUnusable, decompressed, read_events
     from truerank.intake.load import Loader
 
-    naming = _naming(mapped, board)
+    naming = _naming(mapped, board, exported=exported)
     new = {
         "operator": operator,
         "order": order,
@@ -198,7 +200,7 @@ def fill_demo(client: "Truerank", until: datetime | None) -> _Run:
     return run
 
 
-def _naming(mapped: tuple[str, ...], board: str | None) -> "Naming":
+def _naming(mapped: tuple[str, ...], board: str | None, *, exported: bool) -> "Naming":
     from truerank.intake.lines import COLUMNS, Naming
 
     columns = {}
@@ -210,7 +212,7 @@ def _naming(mapped: tuple[str, ...], board: str | None) -> "Naming":
                 field="map",
             )
         columns[column] = name
-    return Naming(columns=columns, board=board)
+    return Naming(columns=columns, board=board, exported=exported)
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """Options that several commands share, described once."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from truerank.cli.context import Context
+from truerank.model import Consistency
+from truerank.read.consistency import consistency_of
 
 Given = Annotated[Context, Parameter(parse=False)]
 
@@ -28,6 +31,9 @@ Numbers = Annotated[
     Literal["competition", "ordinal"],
     Parameter(name="--numbering", help="How equals are counted: 1224 or 1234."),
 ]
+Names = Annotated[
+    bool, Parameter(name="--names", negative=(), help="Show the members' names as well.")
+]
 From = Annotated[
     Literal["projection", "database"] | None,
     Parameter(
@@ -36,6 +42,49 @@ From = Annotated[
         "and PostgreSQL while that is not whole.",
     ),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Freshly:
+    """How fresh an answer must be."""
+
+    consistency: Annotated[
+        str | None,
+        Parameter(
+            help="any (the default), authoritative (PostgreSQL's own) "
+            "or settled (the final result of a closed season)."
+        ),
+    ] = None
+    at_least: Annotated[
+        str | None, Parameter(help="Show the write, or the answer, behind this token.")
+    ] = None
+    max_age: Annotated[
+        str | None, Parameter(help="Miss nothing older than this, such as 500ms or 5s.")
+    ] = None
+    wait: Annotated[
+        str | None,
+        Parameter(
+            help="How long to wait for the projection to show a token, such as 2s; then "
+            "PostgreSQL answers."
+        ),
+    ] = None
+
+    def needed(self) -> Consistency:
+        """What the options say.
+
+        Raises:
+            InvalidInput: they contradict each other, or one makes no sense.
+        """
+        return consistency_of(
+            consistency=self.consistency,
+            at_least=self.at_least,
+            max_age=self.max_age,
+            wait=self.wait,
+        )
+
+
+ANY = Freshly()
 Seasons = Annotated[
     str,
     Parameter(name="--seasons", help="Any of all, day, week, month, year, with commas between."),

@@ -5,10 +5,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from truerank.cli.options import From, Given, Json, Numbers, SeasonLabel
+from truerank.cli.options import ANY, Freshly, From, Given, Json, Names, Numbers, SeasonLabel
 from truerank.cli.output import freshness_words, say, shown, table, write_json
-from truerank.model import Entry, Page, Place
-from truerank.read.shapes import around_json, page_json, places_json
+from truerank.errors import InvalidInput
+from truerank.model import Entry, Histogram, Page, Place
+from truerank.read.shapes import (
+    around_json,
+    between_json,
+    counts_json,
+    histogram_json,
+    page_json,
+    places_json,
+    window_json,
+)
 
 _HEADERS = ("rank", "score", "member")
 
@@ -20,8 +29,11 @@ def top(
     season: SeasonLabel = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 10,
     offset: int = 0,
+    cursor: str | None = None,
     member: str | None = None,
+    names: Names = False,
     numbering: Numbers = "competition",
+    freshly: Freshly = ANY,
     source: From = None,
     json: Json = False,
     given: Given,
@@ -32,6 +44,7 @@ def top(
         board: The board's key.
         limit: Rows, at most 1000.
         offset: Rows passed over.
+        cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
         member: Show also where this member stands, and who is near, in the same answer.
     """
     with given.client(project=source != "database") as client:
@@ -40,8 +53,11 @@ def top(
             season,
             limit=limit,
             offset=offset,
+            cursor=cursor,
             member=member,
+            names=names,
             numbering=numbering,
+            consistency=freshly.needed(),
             source=source,
         )
     if json:
@@ -61,7 +77,11 @@ def rank(
     /,
     *,
     season: SeasonLabel = None,
+    among: Annotated[bool, Parameter(negative=())] = False,
+    percentile: Annotated[bool, Parameter(negative=())] = False,
+    names: Names = False,
     numbering: Numbers = "competition",
+    freshly: Freshly = ANY,
     source: From = None,
     json: Json = False,
     given: Given,
@@ -71,55 +91,238 @@ def rank(
     Args:
         board: The board's key.
         members: One id or more, at most 1000.
+        among: Rank them also among themselves.
+        percentile: Say also how many percent of the others are below.
     """
     with given.client(project=source != "database") as client:
-        page = client.places(board, members, season, numbering=numbering, source=source)
+        page = client.places(
+            board,
+            members,
+            season,
+            among=among,
+            percentile=percentile,
+            names=names,
+            numbering=numbering,
+            consistency=freshly.needed(),
+            source=source,
+        )
     if json:
         write_json(places_json(page))
         return
     _say_head(page)
-    _say_rows(page.places)
+    _say_places(page, among=among, percentile=percentile)
     say(freshness_words(page.freshness))
 
 
 def around(
     board: str,
-    member: str,
+    member: str | None = None,
     /,
     *,
+    rank: int | None = None,
     season: SeasonLabel = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 11,
+    names: Names = False,
     numbering: Numbers = "competition",
+    freshly: Freshly = ANY,
     source: From = None,
     json: Json = False,
     given: Given,
 ) -> None:
-    """Show who stands around a member.
+    """Show who stands around a member, or around a rank.
 
     Args:
         board: The board's key.
         member: The member in the middle.
+        rank: The rank in the middle, instead of a member.
         limit: Rows, at most 1000.
     """
+    if (member is None) == (rank is None):
+        raise InvalidInput("give a member, or --rank", field="member")
     with given.client(project=source != "database") as client:
-        page = client.around(board, member, season, limit=limit, numbering=numbering, source=source)
+        if member is None:
+            assert rank is not None, "one of them is given"
+            page = client.around_rank(
+                board,
+                rank,
+                season,
+                limit=limit,
+                names=names,
+                numbering=numbering,
+                consistency=freshly.needed(),
+                source=source,
+            )
+        else:
+            page = client.around(
+                board,
+                member,
+                season,
+                limit=limit,
+                names=names,
+                numbering=numbering,
+                consistency=freshly.needed(),
+                source=source,
+            )
     if json:
-        write_json(around_json(page))
+        write_json(window_json(page) if member is None else around_json(page))
         return
     _say_head(page)
     _say_rows(page.around or page.places)
     say(freshness_words(page.freshness))
 
 
-def _say_head(page: Page) -> None:
+def between(
+    board: str,
+    /,
+    *,
+    least: Annotated[str | None, Parameter(name="--min")] = None,
+    most: Annotated[str | None, Parameter(name="--max")] = None,
+    season: SeasonLabel = None,
+    limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 10,
+    offset: int = 0,
+    cursor: str | None = None,
+    names: Names = False,
+    numbering: Numbers = "competition",
+    freshly: Freshly = ANY,
+    source: From = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show the members whose scores lie between two, both included.
+
+    Args:
+        board: The board's key.
+        least: The lowest score; without it there is no bound.
+        most: The highest score.
+        limit: Rows, at most 1000.
+        offset: Rows passed over.
+        cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
+    """
+    with given.client(project=source != "database") as client:
+        page = client.between(
+            board,
+            least,
+            most,
+            season,
+            limit=limit,
+            offset=offset,
+            cursor=cursor,
+            names=names,
+            numbering=numbering,
+            consistency=freshly.needed(),
+            source=source,
+        )
+    if json:
+        write_json(between_json(page))
+        return
+    _say_head(page)
+    _say_rows(page.entries)
+    say(f"{page.matching} between these scores")
+    say(freshness_words(page.freshness))
+
+
+def counts(
+    board: str,
+    scores: Annotated[
+        tuple[str, ...],
+        Parameter(name="SCORE", consume_multiple=True, allow_leading_hyphen=True),
+    ],
+    /,
+    *,
+    season: SeasonLabel = None,
+    freshly: Freshly = ANY,
+    source: From = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show how many are better than scores, whether or not anybody has them, and how many equal.
+
+    Args:
+        board: The board's key.
+        scores: One or more, at most 1000, in the board's unit.
+    """
+    with given.client(project=source != "database") as client:
+        page = client.count_scores(
+            board, scores, season, consistency=freshly.needed(), source=source
+        )
+    if json:
+        write_json(counts_json(page))
+        return
+    _say_head(page)
+    rows = [
+        (count.score, str(count.better), str(count.equal), str(count.better + 1))
+        for count in page.counts
+    ]
+    for line in table(("score", "better", "equal", "rank"), rows):
+        say(line)
+    say(freshness_words(page.freshness))
+
+
+def histogram(
+    board: str,
+    edges: Annotated[
+        tuple[str, ...],
+        Parameter(name="EDGE", consume_multiple=True, allow_leading_hyphen=True),
+    ],
+    /,
+    *,
+    season: SeasonLabel = None,
+    freshly: Freshly = ANY,
+    source: From = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show how many members have scores below, between and from some edges on.
+
+    Args:
+        board: The board's key.
+        edges: Scores in the board's unit, rising; each begins a bucket.
+    """
+    with given.client(project=source != "database") as client:
+        spread = client.histogram(board, edges, season, consistency=freshly.needed(), source=source)
+    if json:
+        write_json(histogram_json(spread))
+        return
+    _say_head(spread)
+    rows = [(bucket.low or "", bucket.high or "", str(bucket.members)) for bucket in spread.buckets]
+    for line in table(("from", "below", "members"), rows):
+        say(line)
+    say(freshness_words(spread.freshness))
+
+
+def _say_head(page: Page | Histogram) -> None:
     members = "1 member" if page.total == 1 else f"{page.total} members"
     say(f"{shown(page.board)}, season {shown(page.season)}, {members}")
 
 
 def _say_rows(rows: Iterable[Entry | Place]) -> None:
     cells = [
-        ("-" if row.rank is None else str(row.rank), row.score or "-", shown(row.member))
-        for row in rows
+        ("-" if row.rank is None else str(row.rank), row.score or "-", _who(row)) for row in rows
     ]
     for line in table(_HEADERS, cells, left="member"):
+        say(line)
+
+
+def _who(row: Entry | Place) -> str:
+    """A member's id, with its name where names were asked for and it has one."""
+    if row.profile is None or row.profile.name is None:
+        return shown(row.member)
+    return f"{shown(row.member)} ({shown(row.profile.name)})"
+
+
+def _say_places(page: Page, *, among: bool, percentile: bool) -> None:
+    if not among and not percentile:
+        _say_rows(page.places)
+        return
+    headers = ["rank", *(["among"] if among else []), *(["percentile"] if percentile else [])]
+    rows = []
+    for place in page.places:
+        numbers: list[object] = [place.rank]
+        if among:
+            numbers.append(place.rank_among)
+        if percentile:
+            numbers.append(None if place.percentile is None else f"{place.percentile:.2f}")
+        cells = ["-" if number is None else str(number) for number in numbers]
+        rows.append([*cells, place.score or "-", _who(place)])
+    for line in table([*headers, "score", "member"], rows, left="member"):
         say(line)

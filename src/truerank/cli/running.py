@@ -4,7 +4,7 @@ import http.client
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truerank.cli.foreground import Parts
     from truerank.embedded.folder import DataFolder
     from truerank.settings import Settings
+    from truerank.telemetry.metrics import Metrics
 
 _PORT_TRIES = 50
 _PAGE_S_MAX = 10.0
@@ -54,45 +55,68 @@ def up(
     """
     from truerank.cli.foreground import Parts, publish_address, until_told
     from truerank.serve.server import check_port
+    from truerank.telemetry.metrics import Metrics
 
     check_port(port)
     with until_told(), _up_on(given, tcp=tcp) as (settings, folder), Parts() as parts:
-        _start_worker(parts, settings)
-        url = _start_server(parts, settings, port)
+        numbers = Metrics()
+        _start_worker(parts, settings, numbers)
+        url = _start_server(parts, settings, port, numbers)
         if demo:
             _fill(settings)
         _await_page(url)
         if folder is not None:
             publish_address(folder, url)
+        shown = settings if folder is not None else _without_passwords(settings)
         if json:
             write_json(
                 {
                     "ready": url,
-                    "database_url": settings.database_url,
-                    "redis_url": settings.redis_url,
+                    "database_url": shown.database_url,
+                    "redis_url": shown.redis_url,
                     "data": None if folder is None else str(folder.path),
                 }
             )
         else:
-            say(f"PostgreSQL  {settings.database_url}")
-            say(f"Redis       {settings.redis_url}")
+            say(f"PostgreSQL  {shown.database_url}")
+            say(f"Redis       {shown.redis_url}")
             say(f"ready {url}")
         if demo:
             parts.start("live scores", partial(_live, settings, parts.stop), passing=True)
         parts.wait()
 
 
-def work(*, json: Json = False, given: Given) -> None:
+def work(
+    *,
+    metrics_port: Annotated[int | None, Parameter(show_default=False)] = None,
+    json: Json = False,
+    given: Given,
+) -> None:
     """Keep the projection up to date, in the foreground; ends on Ctrl-C.
 
     Any number of workers may run: they share the groups of boards among them. On embedded
     engines it joins those that run, and ends with them.
+
+    Args:
+        metrics_port: Serve /metrics, /healthz and /readyz on this port of 127.0.0.1; 0: any free
+            one. Without it, nothing is served.
     """
+    from truerank.serve.server import check_port
+    from truerank.telemetry.metrics import Metrics
+
+    check_port(metrics_port or 0)
     with _joined(given) as (settings, parts):
-        _start_worker(parts, settings)
+        numbers = Metrics()
+        # Before the worker is ready: why it isn't is what there is to see.
+        watched = None
+        if metrics_port is not None:
+            watched = _start_watch(parts, settings, metrics_port, numbers)
+        _start_worker(parts, settings, numbers)
         if json:
-            write_json({"ready": True})
+            write_json({"ready": True} | ({} if watched is None else {"metrics": watched}))
         else:
+            if watched is not None:
+                say(f"metrics {watched}")
             say("ready: the projection is kept up to date")
         parts.wait()
 
@@ -103,10 +127,11 @@ def serve(*, port: Port = 8080, json: Json = False, given: Given) -> None:
     A worker must run as well, here or elsewhere; without one, answers come from PostgreSQL.
     """
     from truerank.serve.server import check_port
+    from truerank.telemetry.metrics import Metrics
 
     check_port(port)
     with _joined(given) as (settings, parts):
-        url = _start_server(parts, settings, port)
+        url = _start_server(parts, settings, port, Metrics())
         if json:
             write_json({"ready": url})
         else:
@@ -165,17 +190,51 @@ def _joined(given: "Context") -> "Iterator[tuple[Settings, Parts]]":
         yield installation.settings, parts
 
 
-def _start_worker(parts: "Parts", settings: "Settings") -> None:
+def _without_passwords(settings: "Settings") -> "Settings":
+    """Settings as they may be shown where the user wrote the addresses."""
+    import msgspec
+
+    from truerank.telemetry.safe import without_passwords
+
+    return msgspec.structs.replace(
+        settings,
+        database_url=without_passwords(settings.database_url or ""),
+        redis_url=without_passwords(settings.redis_url or ""),
+    )
+
+
+def _start_worker(parts: "Parts", settings: "Settings", numbers: "Metrics") -> None:
     from truerank.projection import worker
 
     ready = threading.Event()
-    parts.start("worker", partial(worker.run, settings, parts.stop, ready=ready.set))
+    run = partial(worker.run, settings, parts.stop, ready=ready.set, meter=numbers)
+    parts.start("worker", run)
     parts.wait_ready(ready, "worker")
 
 
-def _start_server(parts: "Parts", settings: "Settings", port: int) -> str:
+def _start_watch(parts: "Parts", settings: "Settings", port: int, numbers: "Metrics") -> str:
+    from truerank.serve.server import run_watch_server
+
+    run = partial(run_watch_server, settings, numbers, port=port, stop=parts.stop)
+    return _listening(parts, run, "metrics") + "metrics"
+
+
+def _start_server(parts: "Parts", settings: "Settings", port: int, numbers: "Metrics") -> str:
     from truerank.serve.server import run_server
 
+    run = partial(
+        run_server,
+        settings,
+        port=port,
+        port_tries=_PORT_TRIES,
+        stop=parts.stop,
+        numbers=numbers,
+    )
+    return _listening(parts, run, "server")
+
+
+def _listening(parts: "Parts", run: Callable[..., None], name: str) -> str:
+    """Run what serves in a thread; its address, once requests are accepted."""
     ready = threading.Event()
     urls: list[str] = []
 
@@ -183,18 +242,8 @@ def _start_server(parts: "Parts", settings: "Settings", port: int) -> str:
         urls.append(url)
         ready.set()
 
-    parts.start(
-        "server",
-        partial(
-            run_server,
-            settings,
-            port=port,
-            port_tries=_PORT_TRIES,
-            ready=note_ready,
-            stop=parts.stop,
-        ),
-    )
-    parts.wait_ready(ready, "server")
+    parts.start(name, partial(run, ready=note_ready))
+    parts.wait_ready(ready, name)
     return urls[0]
 
 

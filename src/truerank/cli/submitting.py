@@ -26,6 +26,7 @@ def submit(
     ties: Annotated[tuple[int, ...], Parameter(name="--tie", negative=())] = (),
     metadata: str | None = None,
     expected_season: str | None = None,
+    expected_operator: str | None = None,
     wait: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
     given: Given,
@@ -41,6 +42,7 @@ def submit(
         ties: A value for each tie-break of the board, in their order.
         metadata: JSON kept with the event.
         expected_season: Refuse the score unless it falls into the season of this label.
+        expected_operator: Refuse the score unless the board has this operator.
         wait: Return only when the projection shows it.
     """
     number = read_value(value, "value")
@@ -55,6 +57,7 @@ def submit(
             ties=ties,
             metadata=None if metadata is None else _parsed(metadata),
             expected_season=expected_season,
+            expected_operator=expected_operator,
         )
         if wait and receipt.token is not None:
             client.wait_visible(receipt.token, [board])

@@ -6,8 +6,11 @@ from typing import Any
 
 from truerank.errors import Contended
 from truerank.read.answers import Answers
+from truerank.read.names import Names
+from truerank.read.verdict import Expected
 from truerank.settings import Settings
 from truerank.steps import Pause, Query, Steps, T
+from truerank.telemetry.meter import Meter
 
 _TRIES_MAX = 5
 _PAUSE_S_MAX = 0.05
@@ -18,11 +21,21 @@ class Base:
 
     Args:
         settings: of the client.
+        meter: told how reads and commands end; None: nobody is.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         self._prefix = settings.prefix
-        self._answers = Answers(prefix=settings.prefix, remember_ms=settings.board_cache_ms)
+        self._meter = meter or Meter()
+        self._expected = Expected(heartbeat_ms=settings.heartbeat_ms, segment_s=settings.segment_s)
+        self._answers = Answers(settings)
+        self._names = Names(settings.names_cache_ms)
+        self._held_s = settings.cache_max_ms / 1000
+
+    @property
+    def answers(self) -> Answers:
+        """Who answers this client's questions, with what it remembers."""
+        return self._answers
 
 
 def retried(attempt: Callable[[], Steps[T]]) -> Steps[T]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from truerank.command import board as boards
+from truerank.command import history
+from truerank.command.history import Pruned
 from truerank.model import Board, BoardSpec, Operator, Order, Season, TieBreak
 from truerank.operations.base import Base, retried
 from truerank.read import season as seasons
@@ -92,6 +94,15 @@ class Governing(Base):
     def purge_boards(self, rows_max: int = 1000) -> Steps[int]:
         """Remove a slice of what deleted boards have left; 0 when nothing is left."""
         return (yield from boards.purge_boards(rows_max))
+
+    def prune_events(
+        self, board: str | None = None, *, rows_max: int = 1000, at_once: bool = False
+    ) -> Steps[Pruned]:
+        """Forget a slice of the events that are older than their boards' retention.
+
+        Standings stay. Workers do this by themselves; see `truerank.command.history`.
+        """
+        return (yield from history.prune_events(board, rows_max=rows_max, at_once=at_once))
 
     def boards(self) -> Steps[list[Board]]:
         """All boards, in order of their keys."""

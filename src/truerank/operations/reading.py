@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from truerank.command import board as boards
-from truerank.model import Numbering, Page, PageRequest, Source, Token
-from truerank.operations.base import Base
+from truerank.model import Consistency, Numbering, Page, PageRequest, Source, Token
+from truerank.operations.asking import ANY, Asking
 from truerank.read.status import Status, status
 from truerank.read.waiting import wait_visible
 from truerank.steps import Steps
 
 
-class Reading(Base):
+class Reading(Asking):
     """Answers with their age."""
 
     def top(
@@ -20,9 +20,12 @@ class Reading(Base):
         *,
         limit: int = 10,
         offset: int = 0,
+        cursor: str | None = None,
         member: str | None = None,
         around_limit: int = 5,
+        names: bool = False,
         numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
         source: Source | str | None = None,
     ) -> Steps[Page]:
         """The first places, and beside them the place and neighbourhood of one member.
@@ -32,20 +35,27 @@ class Reading(Base):
             season: a label; None: `all` where the board has it, else the current season.
             limit: rows, 0 to 1000.
             offset: rows passed over, from 0.
+            cursor: `next` or `previous` of a page: the rows after it, or before it. Members who
+                don't move meanwhile are neither repeated nor left out.
             member: whose place and neighbourhood come in the same answer, from one snapshot.
             around_limit: rows of the neighbourhood; never more than the board has.
+            names: also say who the members are: their names and public details, where PostgreSQL
+                answers or this client asked it within seconds.
             numbering: `competition` 1224 or `ordinal` 1234.
+            consistency: how fresh the answer must be: a `Consistency`, or the name of one that
+                needs nothing more: `any`, `authoritative`, `settled`.
             source: insist on the projection or the database.
         """
         request = PageRequest(
             offset=offset,
             limit=limit,
+            cursor=cursor,
             members=() if member is None else (member,),
             around=member,
             around_limit=around_limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._page(board, season, request, source))
+        return (yield from self._asked(board, season, request, consistency, source, names=names))
 
     def around(
         self,
@@ -54,7 +64,9 @@ class Reading(Base):
         season: str | None = None,
         *,
         limit: int = 11,
+        names: bool = False,
         numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
         source: Source | str | None = None,
     ) -> Steps[Page]:
         """The neighbourhood of a member in `around`, its place in `places`.
@@ -68,7 +80,7 @@ class Reading(Base):
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._page(board, season, request, source))
+        return (yield from self._asked(board, season, request, consistency, source, names=names))
 
     def places(
         self,
@@ -76,14 +88,34 @@ class Reading(Base):
         members: Iterable[str],
         season: str | None = None,
         *,
+        among: bool = False,
+        percentile: bool = False,
+        names: bool = False,
         numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
         source: Source | str | None = None,
     ) -> Steps[Page]:
-        """The places of up to 1000 members, from one snapshot, in the order asked."""
+        """The places of up to 1000 members, from one snapshot, in the order asked.
+
+        Args:
+            board: the board's key.
+            members: whose places.
+            season: as in `top`.
+            among: also rank them among themselves, as friends are.
+            percentile: also say how many percent of the others are strictly below: 100 for the
+                first, 0 for the last, the same for equals, 100 for one who is alone.
+            names: as in `top`.
+            numbering: of both ranks.
+            consistency: as in `top`.
+            source: as in `top`.
+        """
         request = PageRequest(
-            members=tuple(members), numbering=boards.choice(Numbering, numbering, "numbering")
+            members=tuple(members),
+            among=among,
+            percentile=percentile,
+            numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._page(board, season, request, source))
+        return (yield from self._asked(board, season, request, consistency, source, names=names))
 
     def place(
         self,
@@ -91,12 +123,24 @@ class Reading(Base):
         member: str,
         season: str | None = None,
         *,
+        percentile: bool = False,
+        names: bool = False,
         numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
         source: Source | str | None = None,
     ) -> Steps[Page]:
         """The place of one member, as the only one of `places`."""
         return (
-            yield from self.places(board, (member,), season, numbering=numbering, source=source)
+            yield from self.places(
+                board,
+                (member,),
+                season,
+                percentile=percentile,
+                names=names,
+                numbering=numbering,
+                consistency=consistency,
+                source=source,
+            )
         )
 
     def wait_visible(
@@ -114,11 +158,5 @@ class Reading(Base):
         yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
 
     def status(self) -> Steps[Status]:
-        """One look at both stores: what waits, who works, how far the copies are."""
-        return (yield from status(self._prefix))
-
-    def _page(
-        self, board: str, season: str | None, request: PageRequest, source: Source | str | None
-    ) -> Steps[Page]:
-        insisted = None if source is None else boards.choice(Source, source, "source")
-        return (yield from self._answers.page(board, season, request, source=insisted))
+        """One look at both stores: a verdict with its reasons, and the numbers behind it."""
+        return (yield from status(self._prefix, self._expected))

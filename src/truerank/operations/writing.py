@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
+from truerank.crashpoints import crashpoint
 from truerank.model import Receipt, ScoreEvent
 from truerank.operations.base import Base, query, retried
 from truerank.steps import Steps
@@ -25,6 +26,7 @@ class Writing(Base):
         metadata: Any = None,
         expected_season: str | None = None,
         source: str | None = None,
+        expected_operator: str | None = None,
     ) -> Steps[Receipt]:
         """Apply one score event in a transaction of its own; safe to repeat.
 
@@ -45,7 +47,11 @@ class Writing(Base):
             metadata=metadata,
         )
         (receipt,) = yield from self.submit_scores(
-            board, [event], expected_season=expected_season, source=source
+            board,
+            [event],
+            expected_season=expected_season,
+            source=source,
+            expected_operator=expected_operator,
         )
         return or_raise(board, receipt)
 
@@ -56,6 +62,7 @@ class Writing(Base):
         *,
         expected_season: str | None = None,
         source: str | None = None,
+        expected_operator: str | None = None,
     ) -> Steps[list[Receipt]]:
         """Apply several events to one board in one transaction; outcomes are values.
 
@@ -67,6 +74,11 @@ class Writing(Base):
         """
         if not events:
             return []
-        parameters = submit_parameters(board, events, expected_season, source)
-        rows = yield from retried(lambda: query(SUBMIT, parameters))
-        return receipts(events, rows)
+        parameters = submit_parameters(board, events, expected_season, source, expected_operator)
+        crashpoint("before_submit")
+        with self._meter.watching("command"):
+            rows = yield from retried(lambda: query(SUBMIT, parameters))
+        crashpoint("after_submit")
+        answered = receipts(events, rows)
+        self._meter.commands_answered(answered)
+        return answered

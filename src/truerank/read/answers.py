@@ -3,28 +3,48 @@
 The default is the projection, and PostgreSQL where that isn't whole; never both in one answer.
 """
 
+import threading
 import time
-from collections.abc import MutableMapping
-from dataclasses import dataclass
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import redis
-
 from truerank.command.board import find_board
 from truerank.command.submit import check_text
-from truerank.errors import DatabaseUnavailable, InvalidInput, ProjectionUnavailable
-from truerank.model import Board, Page, PageRequest, Season, Source
-from truerank.read import database, projected
+from truerank.errors import (
+    Busy,
+    DatabaseUnavailable,
+    InvalidInput,
+    NotFreshEnough,
+    NotSettled,
+    ProjectionUnavailable,
+)
+from truerank.model import Board, Consistency, Need, Page, PageRequest, Season, Source
+from truerank.read import cursors, database, projected
+from truerank.read.checking import Outcome, compare
+from truerank.read.consistency import Judge
 from truerank.read.season import find_season
-from truerank.steps import Steps
+from truerank.settings import Settings
+from truerank.steps import Pause, Steps
 
 LIMIT_MAX = 1000
 _OFFSET_MAX = 2**31 - 1
 _MEMBER_CHARS_MAX = 200
 _REMEMBERED_MAX = 10_000
 _AWAY_S = 5.0
-_SILENT_S = 1.0
+_PAUSE_S = 0.01
+_ANY = Consistency()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one ranking, and the source's epoch as far as it is known."""
+
+    board: Board
+    season: Season
+    request: PageRequest
+    epoch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +57,17 @@ class _Remembered:
 class Answers:
     """Answers questions for one client; remembers boards, seasons and generations."""
 
-    def __init__(self, *, prefix: str, remember_ms: int) -> None:
-        self._prefix = prefix
-        self._remember_s = remember_ms / 1000
+    def __init__(self, settings: Settings) -> None:
+        self._prefix = settings.prefix
+        self._remember_s = settings.board_cache_ms / 1000
+        self._fallback_after_ms = settings.fallback_after_ms
+        self._fallbacks = threading.Semaphore(settings.fallback_max)
+        self._falling_back = 0
         self._pointers = projected.Pointers()
         self._boards: dict[str, _Remembered] = {}
         self._seasons: dict[tuple[int, str | None], tuple[Season, float]] = {}
         self._away_until: float | None = None  # PostgreSQL did not answer: not asked before this
-        self._silent_until: float | None = None  # the same of Redis
+        self.on_projected: Callable[[Question, Page], None] = _nothing  # told of such answers
 
     def page(
         self,
@@ -52,6 +75,7 @@ class Answers:
         season_label: str | None,
         request: PageRequest,
         *,
+        consistency: Consistency = _ANY,
         source: Source | None = None,
     ) -> Steps[Page]:
         """Answer one question about one season of a board.
@@ -60,34 +84,125 @@ class Answers:
             board_key: exact text.
             season_label: None: `all` where the board has it, else the current season.
             request: what to read.
-            source: insist on one source; None: the projection, or PostgreSQL where it isn't whole.
+            consistency: how fresh the answer must be.
+            source: insist on one source; None: the projection, or PostgreSQL where the projection
+                isn't whole or not fresh enough.
 
         Raises:
             BoardUnknown, SeasonUnknown: there is nothing to read.
-            InvalidInput: a number is out of range; `field` names it.
+            InvalidInput: a number is out of range, or a text is no token; `field` names it.
             ProjectionUnavailable, DatabaseUnavailable: the source insisted on, or both, are away.
+            NotFreshEnough: the source insisted on is older than allowed.
+            NotCommittedYet: the token's transaction isn't visible in PostgreSQL either.
+            EpochChanged: PostgreSQL went backwards since the token was given.
+            NotSettled: a settled result was asked for, and the season isn't final.
+            Busy: PostgreSQL answers as many readers as it may.
         """
         check_request(request)
+        judge = Judge(consistency, fallback_after_ms=self._fallback_after_ms)
+        board, season, epoch = yield from self.located(board_key, season_label, request.cursor)
+        question = Question(board, season, replace(request, token=judge.compares), epoch)
+        if consistency.need is Need.SETTLED:
+            raise NotSettled(f"season {season.label} of board {board_key!r} is not settled")
+        if source is Source.DATABASE or consistency.need is Need.AUTHORITATIVE:
+            return judge.of_database((yield from self._database(question)))
+        page, fresh = yield from self._projected_in_time(
+            question, judge, insisted=source is not None
+        )
+        if fresh:
+            assert page is not None, "nothing can't be fresh"
+            self.on_projected(question, page)
+            return page
+        if source is Source.PROJECTION:
+            raise NotFreshEnough("the projection is older than allowed")
+        try:
+            return judge.of_database((yield from self._limited(question)))
+        except (Busy, DatabaseUnavailable) as exc:
+            if page is None or consistency.need is Need.AT_LEAST:
+                raise
+            if consistency.need is Need.MAX_AGE:
+                raise NotFreshEnough(f"the projection is older than allowed, and {exc}") from exc
+            return page  # any answer was asked for, and this one tells its age
+
+    def _projected_in_time(
+        self, question: Question, judge: Judge, *, insisted: bool
+    ) -> Steps[tuple[Page | None, bool]]:
+        """The projection's answer, and whether it is, or became within the wait, fresh enough."""
+        deadline = time.monotonic() + judge.wait_s
+        while True:
+            page = yield from self._projected(question, insisted=insisted)
+            if page is None:
+                return None, False
+            if judge.allows(page.freshness):
+                return page, True
+            if judge.answers_pending:
+                return judge.pending(page), True
+            if not judge.waits or (yield Pause(_PAUSE_S)) > deadline:
+                return page, False
+
+    def _projected(self, question: Question, *, insisted: bool) -> Steps[Page | None]:
+        try:
+            page = yield from projected.read_page(
+                question.board,
+                question.season,
+                question.request,
+                prefix=self._prefix,
+                pointers=self._pointers,
+                epoch=question.epoch,
+            )
+        except ProjectionUnavailable:
+            if insisted:
+                raise
+            return None
+        return page
+
+    def _database(self, question: Question) -> Steps[Page]:
+        return (yield from database.read_page(question.board, question.season, question.request))
+
+    def _limited(self, question: Question) -> Steps[Page]:
+        # A cache that is away must not take its source with it: what is too much is refused.
+        if not self._fallbacks.acquire(blocking=False):
+            raise Busy("PostgreSQL answers as many readers as it may; try again")
+        self._falling_back += 1
+        try:
+            return (yield from self._database(question))
+        finally:
+            self._falling_back -= 1
+            self._fallbacks.release()
+
+    def check(self, question: Question) -> Steps[Outcome]:
+        """Ask both sources the same, and compare them where that means something.
+
+        Not while PostgreSQL answers readers instead of the projection, or is away.
+        """
+        if self._falling_back or self._away_until is not None:
+            return Outcome.UNJUDGED
+        return (
+            yield from compare(
+                question.board,
+                question.season,
+                question.request,
+                prefix=self._prefix,
+                pointers=self._pointers,
+                epoch=question.epoch,
+            )
+        )
+
+    def located(
+        self, board_key: str, season_label: str | None, cursor: str | None = None
+    ) -> Steps[tuple[Board, Season, str]]:
+        """The board, the season and the source's epoch that a question is about.
+
+        Raises:
+            BoardUnknown, SeasonUnknown: there is none.
+            InvalidInput: the cursor is none.
+        """
         board, epoch = yield from self.board(board_key)
+        if season_label is None and cursor is not None:
+            # Whoever pages through the current season goes on in it when another begins.
+            season_label = cursors.parse(cursor).season
         season = yield from self.season(board, season_label)
-        if source is Source.PROJECTION or (source is None and self._asks_redis()):
-            try:
-                page = yield from projected.read_page(
-                    board,
-                    season,
-                    request,
-                    prefix=self._prefix,
-                    pointers=self._pointers,
-                    epoch=epoch,
-                )
-            except ProjectionUnavailable as exc:
-                self._silent_until = time.monotonic() + _SILENT_S if _is_silence(exc) else None
-                if source is Source.PROJECTION:
-                    raise
-            else:
-                self._silent_until = None
-                return page
-        return (yield from database.read_page(board, season, request))
+        return board, season, epoch
 
     def board(self, key: str) -> Steps[tuple[Board, str]]:
         """A board and the source's epoch, remembered for a short while.
@@ -149,20 +264,6 @@ class Answers:
             self._away_until = now + _AWAY_S
         return True
 
-    def _asks_redis(self) -> bool:
-        """Whether to ask Redis first.
-
-        A server that is silent costs every read its deadline: then one asks, now and again. Where
-        PostgreSQL is away too there is nobody else to ask.
-        """
-        if self._silent_until is None or self._away_until is not None:
-            return True
-        now = time.monotonic()
-        if now <= self._silent_until:
-            return False
-        self._silent_until = now + _SILENT_S
-        return True
-
 
 def check_request(request: PageRequest) -> None:
     """Refuse numbers and ids that no answer can be given for.
@@ -173,6 +274,11 @@ def check_request(request: PageRequest) -> None:
     check_slice(request.limit, request.offset)
     _check_whole("around_limit", request.around_limit, LIMIT_MAX)
     _check_whole("members", len(request.members), LIMIT_MAX)
+    _check_whole("scores", len(request.scores), LIMIT_MAX)
+    if request.around_rank is not None:
+        _check_whole("rank", request.around_rank, _OFFSET_MAX, least=1)
+    if request.cursor is not None and request.offset:
+        raise InvalidInput("a page starts at a cursor or at an offset, not both", field="offset")
     for member in (*request.members, *([request.around] if request.around is not None else [])):
         check_text(member, "member")
         if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
@@ -189,19 +295,18 @@ def check_slice(limit: int, offset: int) -> None:
     _check_whole("offset", offset, _OFFSET_MAX)
 
 
-def _check_whole(name: str, value: int, high: int) -> None:
-    """Refuse anything but a whole number from 0 to `high`.
+def _check_whole(name: str, value: int, high: int, *, least: int = 0) -> None:
+    """Refuse anything but a whole number from `least` to `high`.
 
     Raises:
         InvalidInput: `field` is the name.
     """
-    if type(value) is not int or not 0 <= value <= high:
-        raise InvalidInput(f"{name} is a whole number from 0 to {high}", field=name)
+    if type(value) is not int or not least <= value <= high:
+        raise InvalidInput(f"{name} is a whole number from {least} to {high}", field=name)
 
 
-def _is_silence(exc: ProjectionUnavailable) -> bool:
-    # A copy that isn't whole is the matter of one group, and told at once.
-    return isinstance(exc.__cause__, redis.ConnectionError | redis.TimeoutError | OSError)
+def _nothing(_question: Question, _page: Page) -> None:
+    pass
 
 
 def _make_room(remembered: MutableMapping[Any, Any]) -> None:

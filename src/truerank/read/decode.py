@@ -1,32 +1,36 @@
 """From the bytes that both readers get to an answer: one decoding, so one answer."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from truerank.model import (
     Board,
     Entry,
     Freshness,
+    MemberState,
     Numbering,
-    Order,
     Page,
     PageRequest,
     Place,
+    ScoreCount,
     Season,
 )
-
-_SIGN = 1 << 63
-_NUMBER_BYTES = 8
+from truerank.read import cursors
+from truerank.read.scores import exact_text, key_bytes, row_bytes, scaled, score_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawPlace:
-    """Where a member stands: how many come before it, how many are better, its sort key."""
+    """Where a member stands: how many come before it, how many are better, its sort key.
+
+    Where percentiles are asked for, also how many are equal or better.
+    """
 
     before: int
     better: int
     sort_key: bytes
+    up_to: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,52 +48,95 @@ class RawPage:
 
     total: int
     slice: RawSlice
-    places: Sequence[RawPlace | None]
+    low: int  # places of the slice's bounds
+    high: int
+    counts: Sequence[int]
+    places: Sequence[RawPlace | MemberState]  # where there is no place, whether one is withheld
     around: RawSlice | None
     freshness: Freshness
-
-
-def row_bytes(board: Board) -> int:
-    """Leading bytes of a sort key in which equals agree: the score and every tie-break."""
-    return _NUMBER_BYTES * (1 + len(board.spec.tie_breaks))
-
-
-def key_bytes(board: Board) -> int:
-    """Bytes of a sort key: score, tie-breaks, instant, position."""
-    return row_bytes(board) + 2 * _NUMBER_BYTES
-
-
-def score_text(board: Board, sort_key: bytes) -> str:
-    """The score at the front of a sort key, exact, in the board's unit: `12.345`."""
-    number = int.from_bytes(sort_key[:_NUMBER_BYTES]) - _SIGN
-    if board.spec.order is Order.DESC:
-        number = ~number
-    if board.spec.decimals == 0:
-        return str(number)
-    return f"{Decimal(number).scaleb(-board.spec.decimals):f}"
 
 
 def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> Page:
     """Number the rows and name the scores."""
     ordinal = request.numbering is Numbering.ORDINAL
-    places = tuple(
-        Place(member=member, rank=None, score=None)
-        if place is None
-        else Place(
-            member=member,
-            rank=(place.before if ordinal else place.better) + 1,
-            score=score_text(board, place.sort_key),
-        )
-        for member, place in zip(request.members, raw.places, strict=True)
-    )
+    following, preceding = _cursors(season, raw)
     return Page(
         board=board.spec.key,
         season=season.label,
+        state=season.state,
         total=raw.total,
         entries=_entries(board, raw.slice, ordinal=ordinal),
         freshness=raw.freshness,
-        places=places,
+        places=_places(board, request, raw, ordinal=ordinal),
         around=_entries(board, raw.around, ordinal=ordinal) if raw.around else (),
+        matching=max(0, raw.high - raw.low),
+        counts=tuple(
+            ScoreCount(
+                score=exact_text(board, scaled(board, score, "score")),
+                better=better,
+                equal=up_to - better,
+            )
+            for (score, _), better, up_to in zip(
+                request.scores, raw.counts[::2], raw.counts[1::2], strict=True
+            )
+        ),
+        next=following,
+        previous=preceding,
+    )
+
+
+def _places(
+    board: Board, request: PageRequest, raw: RawPage, *, ordinal: bool
+) -> tuple[Place, ...]:
+    """The places of the members asked for, in the order asked."""
+    equal_bytes = row_bytes(board)
+    rows = sorted(
+        {
+            place.sort_key + member.encode()
+            for member, place in zip(request.members, raw.places, strict=True)
+            if isinstance(place, RawPlace)
+        }
+        if request.among
+        else ()
+    )
+    equals = [row[:equal_bytes] for row in rows]
+    places = []
+    for member, place in zip(request.members, raw.places, strict=True):
+        if isinstance(place, MemberState):
+            places.append(Place(member=member, rank=None, score=None, state=place))
+            continue
+        among = None
+        if request.among:
+            among = 1 + (
+                bisect_left(rows, place.sort_key + member.encode())
+                if ordinal
+                else bisect_left(equals, place.sort_key[:equal_bytes])
+            )
+        places.append(
+            Place(
+                member=member,
+                rank=(place.before if ordinal else place.better) + 1,
+                score=score_text(board, place.sort_key),
+                rank_among=among,
+                percentile=_percentile(raw.total, place) if request.percentile else None,
+            )
+        )
+    return tuple(places)
+
+
+def _percentile(total: int, place: RawPlace) -> float:
+    # One who is alone is below nobody.
+    return 100.0 if total == 1 else 100 * (total - place.up_to) / (total - 1)
+
+
+def _cursors(season: Season, raw: RawPage) -> tuple[str | None, str | None]:
+    rows, first = raw.slice.rows, raw.slice.first
+    if not rows:
+        return None, None
+    more = first + len(rows) < raw.high
+    return (
+        cursors.text_of(season, rows[-1], backward=False) if more else None,
+        cursors.text_of(season, rows[0], backward=True) if first > raw.low else None,
     )
 
 

@@ -16,14 +16,14 @@ _ROWS_MAX = 1000
 class ExplainedEvent:
     """One event of a member in one season. Values are exact, in the board's unit."""
 
-    event_id: str
+    event_id: str | None  # None: forgotten events, by what they came to
     occurred_at: datetime
-    received_at: datetime
+    received_at: datetime | None  # None likewise
     position: int
     value: Decimal  # what counts
     first_value: Decimal  # what was submitted
     ties: tuple[int, ...]
-    state: str  # counted, amended or void
+    state: str  # counted, amended, void, ended, or carried: see event_id
     source: str | None
     metadata: Any
 

@@ -4,13 +4,17 @@ from datetime import datetime
 from typing import Any
 
 from truerank.errors import ProjectionUnavailable
-from truerank.model import Board, Freshness, Page, PageRequest, Season, Source
+from truerank.model import Board, Freshness, MemberState, Page, PageRequest, Season, Source
 from truerank.projection.keys import GroupKeys
 from truerank.projection.scripts import PageReply
-from truerank.read.decode import RawPage, RawPlace, RawSlice, decode, row_bytes
+from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
+from truerank.read.encode import wanted
+from truerank.read.scores import row_bytes
+from truerank.read.tokens import of_answer
 from truerank.steps import Get, ScriptCall, Steps
 
 _MOVES_MAX = 3
+_STATES = {b"h": MemberState.HIDDEN, b"b": MemberState.BANNED, b"m": MemberState.MERGED}
 
 
 class Pointers:
@@ -100,9 +104,7 @@ def _call(
     keys: GroupKeys, generation: str, board: Board, season: Season, request: PageRequest
 ) -> ScriptCall:
     copy = keys.generation(generation)
-    members = list(request.members)
-    if request.around is not None:
-        members.insert(0, request.around)
+    asked = wanted(board, season, request)
     return ScriptCall(
         "page",
         [
@@ -111,25 +113,39 @@ def _call(
             copy.counts,
             copy.places(season.ranking),
             copy.shown(season.ranking),
+            copy.members,
         ],
         [
             generation,
             season.ranking,
             row_bytes(board),
-            request.offset,
-            request.limit,
-            0,
-            request.around_limit if request.around is not None else 0,
-            *members,
+            int(asked.token),
+            asked.start,
+            asked.offset if asked.start == "at" else asked.beside,
+            asked.low or "",
+            asked.high or "",
+            asked.limit,
+            asked.around_limit,
+            "" if asked.around_place is None else asked.around_place,
+            int(asked.up_to),
+            board.id,
+            len(asked.members),
+            *asked.members,
+            *asked.marks,
         ],
     )
 
 
 def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | None) -> RawPage:
-    _, meta, clock, total, (rows, better), members, around = reply
-    epoch, tick, pending, through, time_us, meta_run_id, *_ = meta
+    _, meta, clock, total, (first, rows, better, low, high), members, around, counts = reply
+    epoch, tick, pending, through, time_us, meta_run_id = meta[:6]
+    snapshot, lives = (meta[6], (meta[7] or b"").decode()) if request.token else (None, "")
     places = [
-        RawPlace(before=place[0], better=place[1], sort_key=place[2]) if place else None
+        RawPlace(before=place[0], better=place[1], sort_key=place[2], up_to=place[3])
+        if len(place) > 1
+        else _STATES[place[0]]
+        if place
+        else MemberState.ACTIVE
         for place in members
     ]
     staleness_ms = None
@@ -139,7 +155,10 @@ def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | 
         staleness_ms = -(-age_us // 1000) if age_us >= 0 else None
     return RawPage(
         total=total,
-        slice=RawSlice(first=request.offset, rows=rows, better=better),
+        slice=RawSlice(first=first, rows=rows, better=better),
+        low=low,
+        high=high,
+        counts=counts,
         places=places[1:] if request.around is not None else places,
         around=RawSlice(first=around[0], rows=around[1], better=around[2]) if around else None,
         freshness=Freshness(
@@ -150,5 +169,7 @@ def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | 
             projected_through=datetime.fromisoformat(through.decode()) if through else None,
             staleness_ms=staleness_ms,
             partial=bool(pending),
+            token=None if not (snapshot and lives) else of_answer(snapshot.decode(), lives),
+            lives=lives or None,
         ),
     )

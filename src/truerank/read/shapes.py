@@ -5,11 +5,11 @@ reader keeps only 53 bits of a number; ranks, totals and counts are numbers. Tim
 in UTC with microseconds; null where there is none.
 """
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from truerank.model import Board, Entry, Freshness, Page, Place, Receipt, Season
+from truerank.model import Board, Entry, Freshness, Histogram, Page, Place, Profile, Receipt, Season
 from truerank.read.status import Status
 
 Shape = dict[str, Any]
@@ -21,9 +21,11 @@ def page_json(page: Page) -> Shape:
     """A slice of a ranking; with `place` and `around` where a member was asked for.
 
     Returns:
-        `{"board", "season", "total", "entries": [{"rank", "member", "score"}], "freshness"}`.
+        `{"board", "season", "state", "total", "entries": [{"rank", "member", "score"}], "next",
+        "previous", "freshness"}`; the cursors are null at the ends.
     """
     shape = _head(page) | {"entries": [entry_json(entry) for entry in page.entries]}
+    shape |= {"next": page.next, "previous": page.previous}
     if page.places:
         shape |= {"place": _place(page.places[0]), "around": [entry_json(e) for e in page.around]}
     return shape | {"freshness": freshness_json(page.freshness)}
@@ -33,7 +35,7 @@ def place_json(page: Page) -> Shape:
     """The place of the one member asked for; `rank` and `score` are null where it has none.
 
     Returns:
-        `{"board", "season", "total", "place": {"rank", "member", "score"}, "freshness"}`.
+        `{"board", "season", "state", "total", "place": {"rank", "member", "score"}, "freshness"}`.
     """
     (place,) = page.places
     return _head(page) | {"place": _place(place), "freshness": freshness_json(page.freshness)}
@@ -43,7 +45,8 @@ def places_json(page: Page) -> Shape:
     """The places of all members asked for, in the order asked.
 
     Returns:
-        `{"board", "season", "total", "places": [{"rank", "member", "score"}], "freshness"}`.
+        `{"board", "season", "state", "total", "places": [{"rank", "member", "score"}],
+        "freshness"}`; each place with `rank_among` and `percentile` where asked for.
     """
     return _head(page) | {
         "places": [_place(place) for place in page.places],
@@ -55,7 +58,7 @@ def around_json(page: Page) -> Shape:
     """A member's place and neighbourhood.
 
     Returns:
-        `{"board", "season", "total", "place", "around": [{"rank", "member", "score"}],
+        `{"board", "season", "state", "total", "place", "around": [{"rank", "member", "score"}],
         "freshness"}`; `around` is empty where the member has no place.
     """
     (place,) = page.places
@@ -66,13 +69,68 @@ def around_json(page: Page) -> Shape:
     }
 
 
+def between_json(page: Page) -> Shape:
+    """The members between two scores; `matching` is how many there are.
+
+    Returns:
+        As `page_json`, with `matching`.
+    """
+    return page_json(page) | {"matching": page.matching}
+
+
+def window_json(page: Page) -> Shape:
+    """The neighbourhood of a rank.
+
+    Returns:
+        `{"board", "season", "state", "total", "around": [{"rank", "member", "score"}],
+        "freshness"}`.
+    """
+    return _head(page) | {
+        "around": [entry_json(entry) for entry in page.around],
+        "freshness": freshness_json(page.freshness),
+    }
+
+
+def counts_json(page: Page) -> Shape:
+    """How many are better than each score, and how many share it.
+
+    Returns:
+        `{"board", "season", "state", "total", "counts": [{"score", "better", "equal"}],
+        "freshness"}`.
+    """
+    return _head(page) | {
+        "counts": [
+            {"score": count.score, "better": count.better, "equal": count.equal}
+            for count in page.counts
+        ],
+        "freshness": freshness_json(page.freshness),
+    }
+
+
+def histogram_json(histogram: Histogram) -> Shape:
+    """How the scores of a season are spread; null where a bucket has no bound.
+
+    Returns:
+        `{"board", "season", "state", "total", "buckets": [{"low", "high", "members"}],
+        "freshness"}`.
+    """
+    return _head(histogram) | {
+        "buckets": [
+            {"low": bucket.low, "high": bucket.high, "members": bucket.members}
+            for bucket in histogram.buckets
+        ],
+        "freshness": freshness_json(histogram.freshness),
+    }
+
+
 def entry_json(entry: Entry) -> Shape:
-    """One row of a ranking."""
-    return {"rank": entry.rank, "member": entry.member, "score": entry.score}
+    """One row of a ranking; with `name` and `details` where names were asked for and known."""
+    shape = {"rank": entry.rank, "member": entry.member, "score": entry.score}
+    return shape | _profile(entry.profile)
 
 
 def freshness_json(freshness: Freshness) -> Shape:
-    """How true an answer is; `partial` only where it holds."""
+    """How true an answer is; `partial` only where it holds, `token` only where asked for."""
     shape: Shape = {
         "source": freshness.source.value,
         "epoch": freshness.epoch,
@@ -83,6 +141,8 @@ def freshness_json(freshness: Freshness) -> Shape:
     }
     if freshness.partial:
         shape["partial"] = True
+    if freshness.token is not None:
+        shape["token"] = freshness.token
     return shape
 
 
@@ -150,6 +210,8 @@ def status_json(status: Status) -> Shape:
             value = time_text(value)
         elif field.name in _STATUS_DIGITS:
             value = digits(value)
+        elif field.name in {"problems", "held_back"}:
+            value = [asdict(each) for each in value]
         shape[field.name] = value
     return shape
 
@@ -166,9 +228,27 @@ def time_text(instant: datetime | None) -> str | None:
     return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _head(page: Page) -> Shape:
-    return {"board": page.board, "season": page.season, "total": page.total}
+def _head(page: Page | Histogram) -> Shape:
+    return {
+        "board": page.board,
+        "season": page.season,
+        "state": page.state,
+        "total": page.total,
+    }
 
 
 def _place(place: Place) -> Shape:
-    return {"rank": place.rank, "member": place.member, "score": place.score}
+    shape: Shape = {"rank": place.rank, "member": place.member, "score": place.score}
+    if place.pending:
+        shape["pending"] = True
+    if place.rank_among is not None:
+        shape["rank_among"] = place.rank_among
+    if place.percentile is not None:
+        shape["percentile"] = place.percentile
+    return shape | _profile(place.profile)
+
+
+def _profile(profile: Profile | None) -> Shape:
+    if profile is None:
+        return {}
+    return {"name": profile.name, "details": profile.details}

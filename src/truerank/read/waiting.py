@@ -3,59 +3,74 @@
 import time
 from collections.abc import Iterable
 
-from truerank.errors import InvalidInput, NotVisibleYet, ProjectionUnavailable
+from truerank.errors import (
+    DatabaseUnavailable,
+    EpochChanged,
+    NotVisibleYet,
+    ProjectionUnavailable,
+)
 from truerank.model import Token
 from truerank.outbox.snapshot import Snapshot
 from truerank.projection.keys import GroupKeys
-from truerank.steps import Get, HashGet, Pause, Steps
+from truerank.read import tokens
+from truerank.read.tokens import Seen
+from truerank.steps import Get, HashGet, Pause, Query, Steps
 
+_EPOCH = "SELECT truerank.source_epoch()"
 _PAUSE_S = 0.01
-
-
-def transaction_of(token: Token) -> int:
-    """The transaction id in a token.
-
-    Raises:
-        InvalidInput: the text is no token.
-    """
-    xid, dot, _ = token.partition(".")
-    if not dot or not xid.isascii() or not xid.isdigit():
-        raise InvalidInput("this is no token", field="token")
-    return int(xid)
 
 
 def wait_visible(
     groups: Iterable[int], token: Token, *, prefix: str, timeout_s: float
 ) -> Steps[None]:
-    """Wait until every group's live copy shows the transaction of a token.
+    """Wait until every group's live copy shows what a token stands for.
 
     Raises:
         NotVisibleYet: it took longer than `timeout_s` seconds. The write is committed.
+        EpochChanged: PostgreSQL went backwards since the token was given.
         InvalidInput: the text is no token.
     """
-    xid = transaction_of(token)
+    seen = tokens.parse(token)
     waiting = set(groups)
     deadline = time.monotonic() + timeout_s
+    suspected = False
     while True:
         for group in sorted(waiting):
             try:
-                shown = yield from _snapshot(GroupKeys(prefix, group))
+                shown, lives, epoch = yield from _shown(GroupKeys(prefix, group))
             except (ProjectionUnavailable, ValueError):
-                shown = None  # away, or a copy that makes no sense and is filled anew
-            if shown is not None and shown.shows(xid):
+                continue  # away, or a copy that makes no sense and is filled anew
+            if tokens.is_past(epoch, seen):
+                suspected = True  # of the copy or of the token: the source knows
+            elif tokens.can_tell(lives, seen) and seen.shown_by(shown):
                 waiting.discard(group)
         if not waiting:
             return
-        if (yield Pause(_PAUSE_S)) > deadline:
+        late = (yield Pause(_PAUSE_S)) > deadline
+        if suspected or late:
+            yield from _check_epoch(seen)
+            suspected = False
+        if late:
             raise NotVisibleYet(
                 f"the projection does not show the write after {timeout_s:g} s; is a worker up?"
             )
 
 
-def _snapshot(keys: GroupKeys) -> Steps[Snapshot | None]:
+def _shown(keys: GroupKeys) -> Steps[tuple[Snapshot, str, str]]:
     generation = yield Get(keys.pointer)
     if not generation:
-        return None
+        raise ProjectionUnavailable("no copy in Redis")
     meta = keys.generation(generation.decode()).meta
-    snapshot, pending = yield HashGet(meta, ("snapshot", "pending"))
-    return Snapshot.parse(snapshot.decode()) if snapshot and pending is not None else None
+    snapshot, pending, lives, epoch = yield HashGet(meta, ("snapshot", "pending", "lives", "epoch"))
+    if not snapshot or pending is None or not epoch:
+        raise ProjectionUnavailable("the copy in Redis has no meta")
+    return Snapshot.parse(snapshot.decode()), (lives or b"").decode(), epoch.decode()
+
+
+def _check_epoch(seen: Seen) -> Steps[None]:
+    try:
+        ((epoch,),) = yield Query(_EPOCH)
+    except DatabaseUnavailable:
+        return
+    if tokens.is_past(epoch.hex, seen):
+        raise EpochChanged("the source went backwards since this token was given")

@@ -1,4 +1,9 @@
-"""Reads: every answer comes from one snapshot and says how fresh it is."""
+"""Reads: every answer comes from one snapshot and says how fresh it is.
+
+What names no member is asked by many alike, and may be answered from what is held.
+"""
+
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -7,70 +12,153 @@ from truerank.command.board import PERIODS
 from truerank.errors import InvalidInput
 from truerank.model import Numbering
 from truerank.read.answers import LIMIT_MAX
-from truerank.read.shapes import around_json, page_json, place_json, places_json, season_json
-from truerank.serve.params import Params, board_of
-from truerank.serve.replies import reply
+from truerank.read.shapes import (
+    around_json,
+    between_json,
+    counts_json,
+    histogram_json,
+    page_json,
+    place_json,
+    places_json,
+    season_json,
+    window_json,
+)
+from truerank.serve.params import NEEDS, Params, board_of
+from truerank.serve.replies import answer, reply
 from truerank.serve.service import service_of
+from truerank.serve.sharing import answer_shared
 
 TOP_ROWS = 10
 AROUND_ROWS = 11
 BESIDE_ROWS = 5  # of the neighbourhood beside a top list
+_EVERY = ("season", *NEEDS)
 
 
 async def top(request: Request) -> Response:
-    """`GET /v1/boards/{board}/top?season=&limit=&offset=&member=&around=&numbering=`."""
-    params = Params(request, ("season", "limit", "offset", "member", "around", "numbering"))
+    """`GET /v1/boards/{board}/top?season=&limit=&offset=&cursor=&member=&around=&numbering=`."""
+    params = Params(
+        request, (*_EVERY, "limit", "offset", "cursor", "member", "around", "numbering", "names")
+    )
     member = params.text("member")
     if member is None and params.text("around") is not None:
         raise InvalidInput(
             "around says how many rows, of the member given beside it", field="around"
         )
-    page = await service_of(request).truerank.top(
-        board_of(request),
-        params.text("season"),
+    asked = partial(
+        service_of(request).truerank.top,
         limit=params.number("limit", TOP_ROWS),
         offset=params.number("offset", 0),
+        cursor=params.text("cursor"),
         member=member,
         around_limit=params.number("around", BESIDE_ROWS),
+        names=params.flag("names"),
         numbering=_numbering(params),
     )
-    return reply(page_json(page))
+    if member is None:
+        return await answer_shared(request, params, asked, page_json)
+    board, season = board_of(request), params.text("season")
+    return answer(request, page_json(await asked(board, season, consistency=params.consistency())))
 
 
 async def place(request: Request) -> Response:
-    """`GET /v1/boards/{board}/member?member=&season=&numbering=`."""
-    params = Params(request, ("season", "member", "numbering"))
+    """`GET /v1/boards/{board}/member?member=&season=&percentile=&numbering=`."""
+    params = Params(request, (*_EVERY, "member", "percentile", "numbering", "names"))
     page = await service_of(request).truerank.place(
         board_of(request),
         params.required("member"),
         params.text("season"),
+        percentile=params.flag("percentile"),
+        names=params.flag("names"),
         numbering=_numbering(params),
+        consistency=params.consistency(),
     )
-    return reply(place_json(page))
+    return answer(request, place_json(page))
 
 
 async def places(request: Request) -> Response:
-    """`GET /v1/boards/{board}/members?member=a&member=b&season=&numbering=`."""
-    params = Params(request, ("season", "numbering"), repeated="member")
+    """`GET /v1/boards/{board}/members?member=a&member=b&season=&among=&percentile=&numbering=`."""
+    params = Params(
+        request, (*_EVERY, "among", "percentile", "numbering", "names"), repeated="member"
+    )
     if not params.many:
         raise InvalidInput(f"member is given 1 to {LIMIT_MAX} times", field="member")
     page = await service_of(request).truerank.places(
-        board_of(request), params.many, params.text("season"), numbering=_numbering(params)
+        board_of(request),
+        params.many,
+        params.text("season"),
+        among=params.flag("among"),
+        percentile=params.flag("percentile"),
+        names=params.flag("names"),
+        numbering=_numbering(params),
+        consistency=params.consistency(),
     )
-    return reply(places_json(page))
+    return answer(request, places_json(page))
 
 
 async def around(request: Request) -> Response:
-    """`GET /v1/boards/{board}/around?member=&limit=&season=&numbering=`."""
-    params = Params(request, ("season", "member", "limit", "numbering"))
-    page = await service_of(request).truerank.around(
+    """`GET /v1/boards/{board}/around?member=&rank=&limit=&season=&numbering=`."""
+    params = Params(request, (*_EVERY, "member", "rank", "limit", "numbering", "names"))
+    member, rank = params.text("member"), params.text("rank")
+    if (member is None) == (rank is None):
+        raise InvalidInput("give the member or the rank in the middle", field="member")
+    client = service_of(request).truerank
+    limit, numbering = params.number("limit", AROUND_ROWS), _numbering(params)
+    names = params.flag("names")
+    if member is None:
+        asked = partial(
+            client.around_rank,
+            rank=params.number("rank", 1),
+            limit=limit,
+            names=names,
+            numbering=numbering,
+        )
+        return await answer_shared(request, params, asked, window_json)
+    page = await client.around(
         board_of(request),
-        params.required("member"),
+        member,
         params.text("season"),
-        limit=params.number("limit", AROUND_ROWS),
+        limit=limit,
+        names=names,
+        numbering=numbering,
+        consistency=params.consistency(),
+    )
+    return answer(request, around_json(page))
+
+
+async def between(request: Request) -> Response:
+    """`GET /v1/boards/{board}/between?min=&max=&season=&limit=&offset=&cursor=&numbering=`."""
+    params = Params(
+        request, (*_EVERY, "min", "max", "limit", "offset", "cursor", "numbering", "names")
+    )
+    asked = partial(
+        service_of(request).truerank.between,
+        score_min=params.text("min"),
+        score_max=params.text("max"),
+        limit=params.number("limit", TOP_ROWS),
+        offset=params.number("offset", 0),
+        cursor=params.text("cursor"),
+        names=params.flag("names"),
         numbering=_numbering(params),
     )
-    return reply(around_json(page))
+    return await answer_shared(request, params, asked, between_json)
+
+
+async def counts(request: Request) -> Response:
+    """`GET /v1/boards/{board}/counts?score=a&score=b&season=`."""
+    params = Params(request, _EVERY, repeated="score")
+    if not params.many:
+        raise InvalidInput(f"score is given 1 to {LIMIT_MAX} times", field="score")
+    asked = partial(service_of(request).truerank.count_scores, scores=params.many)
+    return await answer_shared(request, params, asked, counts_json)
+
+
+async def histogram(request: Request) -> Response:
+    """`GET /v1/boards/{board}/histogram?edge=a&edge=b&season=`."""
+    params = Params(request, _EVERY, repeated="edge")
+    if not params.many:
+        raise InvalidInput(f"edge is given 1 to {LIMIT_MAX} times", field="edge")
+    asked = partial(service_of(request).truerank.histogram, edges=params.many)
+    return await answer_shared(request, params, asked, histogram_json)
 
 
 async def seasons(request: Request) -> Response:

@@ -1,51 +1,124 @@
 """The application: its routes, its errors, what it opens and closes."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import Lifespan
 
+from truerank.aio import Truerank
 from truerank.errors import TruerankError
-from truerank.serve import answers, boards, health, scores, stream
+from truerank.serve import answers, boards, health, metrics, profiles, scores, stream
+from truerank.serve.counting import Counted
 from truerank.serve.page import page_routes
 from truerank.serve.replies import Edge, answer_route_error, answer_truerank_error
 from truerank.serve.service import open_service
+from truerank.serve.sharing import HeldFirst
+from truerank.serve.watch import Watch
 from truerank.settings import Settings
+from truerank.telemetry.metrics import Metrics
+
+_WATCH_POOL_MAX = 2
+_WATCH_MS_MAX = 2000
+_WATCHED = (
+    Route("/metrics", metrics.metrics, methods=["GET"]),
+    Route("/healthz", health.live, methods=["GET"]),
+    Route("/readyz", health.ready, methods=["GET"]),
+    Route("/health/live", health.live, methods=["GET"]),
+    Route("/health/ready", health.ready, methods=["GET"]),
+)
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings, numbers: Metrics | None = None) -> Starlette:
     """The ASGI application of one process; its lifespan opens and closes the connections.
 
     Args:
         settings: with both URLs.
+        numbers: what this process counts, where other parts of it count too.
     """
+    counted = numbers or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with open_service(settings) as service:
+        async with (
+            open_service(settings, counted) as service,
+            _watch(settings, counted, lambda: service.feed.deaf) as watch,
+        ):
             app.state.service = service
+            app.state.closing = service.closing
+            app.state.watch = watch
             yield
 
-    app = Starlette(
-        routes=[
+    return _app(
+        [
+            *_WATCHED,
             *page_routes(),
             Route("/v1/boards", boards.list_boards, methods=["GET"]),
             Route("/v1/boards", boards.create, methods=["POST"]),
             Route("/v1/boards/{board}", boards.show, methods=["GET"]),
             Route("/v1/boards/{board}/scores", scores.submit, methods=["POST"]),
+            Route("/v1/profiles", profiles.set_profiles, methods=["POST"]),
             Route("/v1/boards/{board}/top", answers.top, methods=["GET"]),
             Route("/v1/boards/{board}/member", answers.place, methods=["GET"]),
             Route("/v1/boards/{board}/members", answers.places, methods=["GET"]),
             Route("/v1/boards/{board}/around", answers.around, methods=["GET"]),
+            Route("/v1/boards/{board}/between", answers.between, methods=["GET"]),
+            Route("/v1/boards/{board}/counts", answers.counts, methods=["GET"]),
+            Route("/v1/boards/{board}/histogram", answers.histogram, methods=["GET"]),
             Route("/v1/boards/{board}/seasons", answers.seasons, methods=["GET"]),
             Route("/v1/boards/{board}/live", stream.live, methods=["GET"]),
-            Route("/health/live", health.live, methods=["GET"]),
-            Route("/health/ready", health.ready, methods=["GET"]),
         ],
-        middleware=[Middleware(Edge)],
+        lifespan,
+        counted,
+        Middleware(HeldFirst),
+    )
+
+
+def create_watch_app(settings: Settings, numbers: Metrics) -> Starlette:
+    """Metrics and health alone, for a process that serves nothing else.
+
+    Args:
+        settings: with both URLs.
+        numbers: what this process counts.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with _watch(settings, numbers) as watch:
+            app.state.closing = asyncio.Event()
+            app.state.watch = watch
+            yield
+
+    return _app(list(_WATCHED), lifespan, numbers)
+
+
+@asynccontextmanager
+async def _watch(
+    settings: Settings, numbers: Metrics, deaf: Callable[[], str | None] = lambda: None
+) -> AsyncIterator[Watch]:
+    # Connections of its own: a pool that requests have used up must not look like an outage. And
+    # nobody is told of its calls: a look is not what this process does.
+    short = msgspec.structs.replace(
+        settings,
+        pool_max=_WATCH_POOL_MAX,
+        database_timeout_ms=min(settings.database_timeout_ms, _WATCH_MS_MAX),
+        redis_timeout_ms=min(settings.redis_timeout_ms, _WATCH_MS_MAX),
+    )
+    async with Truerank(short) as client:
+        yield Watch(client.status, numbers, deaf)
+
+
+def _app(
+    routes: Sequence[Route], lifespan: Lifespan[Starlette], numbers: Metrics, *inner: Middleware
+) -> Starlette:
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Counted, meter=numbers), Middleware(Edge), *inner],
         exception_handlers={
             HTTPException: answer_route_error,
             TruerankError: answer_truerank_error,

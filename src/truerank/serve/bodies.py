@@ -46,6 +46,7 @@ class OneIn(EventIn, frozen=True, forbid_unknown_fields=True):
     """One event as a whole body."""
 
     expected_season: str | None = None
+    expected_operator: str | None = None
 
 
 class ManyIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +54,7 @@ class ManyIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     events: list[EventIn]
     expected_season: str | None = None
+    expected_operator: str | None = None
 
 
 class TieBreakIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,8 +130,8 @@ def parse_json(body: bytes) -> Any:
         raise HttpRefusal(400, "json_malformed", f"the body is no JSON we take: {how}") from exc
 
 
-def read_events(value: Any) -> tuple[list[ScoreEvent], str | None, bool]:
-    """The events of a body, the season they are expected in, and whether it was a list.
+def read_events(value: Any) -> tuple[list[ScoreEvent], str | None, str | None, bool]:
+    """The events of a body, the season and operator expected, and whether it was a list.
 
     Raises:
         InvalidInput: `field` names what is wrong, `events[3].member` in a list. One malformed
@@ -139,7 +141,7 @@ def read_events(value: Any) -> tuple[list[ScoreEvent], str | None, bool]:
         raise InvalidInput('the body is one event, or {"events": [...]}')
     if "events" not in value:
         one = convert(value, OneIn)
-        return [_event(one)], _expected(one.expected_season), False
+        return [_event(one)], _expected(one.expected_season), one.expected_operator, False
     many = convert(value, ManyIn)
     if not 1 <= len(many.events) <= EVENTS_MAX:
         raise InvalidInput(f"events are 1 to {EVENTS_MAX} in one body", field="events")
@@ -149,7 +151,7 @@ def read_events(value: Any) -> tuple[list[ScoreEvent], str | None, bool]:
             events.append(_event(event))
         except InvalidInput as exc:
             raise InvalidInput(exc.message, field=f"events[{at}].{exc.field}") from exc
-    return events, _expected(many.expected_season), True
+    return events, _expected(many.expected_season), many.expected_operator, True
 
 
 def convert(value: Any, shape: type[T]) -> T:

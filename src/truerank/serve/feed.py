@@ -1,4 +1,4 @@
-"""One subscription of this process to the hints of the projection, shared by all its streams.
+"""One subscription of this process to the hints of the projection, shared by all it serves.
 
 Messages lost while the connection was away can't be known, so every listener is told to look
 again once the subscription stands. A connection that went silent is noticed by a PING.
@@ -6,8 +6,9 @@ again once the subscription stands. A connection that went silent is noticed by 
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from redis.asyncio.connection import AbstractConnection, ConnectionPool
@@ -15,14 +16,17 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from truerank.errors import ProjectionUnavailable
 from truerank.projection.keys import GroupKeys
 from truerank.projection.link import connection_options
 from truerank.read import hints
+from truerank.telemetry.meter import Meter
 
 PING_S = 5.0  # a dead subscription is noticed within two of these
 GAP_S = 0.25  # at most four notices a second to one stream
 _BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _LISTENERS_MAX = 1000
+_MOMENT_S = 2.0  # in which an interruption passes by itself
 
 
 class Listener:
@@ -45,10 +49,32 @@ class Listener:
             self.woken.set()
 
 
-class Feed:
-    """The subscription. It begins with the first listener and stays until `close`."""
+class Follower(Protocol):
+    """Who wants the hints of all boards at once."""
 
-    def __init__(self, redis_url: str, *, prefix: str, timeout_ms: int) -> None:
+    def hinted(self, hint: hints.Hint) -> None:
+        """A hint came."""
+
+    def lost(self) -> None:
+        """A subscription stands from now on: hints before it may have been lost."""
+
+
+class Feed:
+    """The subscription. It begins with the first that wants hints and stays until `close`.
+
+    Args:
+        redis_url: of the server that publishes.
+        prefix: of the channels.
+        timeout_ms: for a connection and a subscription.
+        meter: told of every interruption; None: nobody is.
+    """
+
+    def __init__(
+        self, redis_url: str, *, prefix: str, timeout_ms: int, meter: Meter | None = None
+    ) -> None:
+        self._error: str | None = None
+        self._error_at = 0.0
+        self._meter = meter or Meter()
         self._pool = ConnectionPool.from_url(
             redis_url, retry=Retry(NoBackoff(), 0), **connection_options(timeout_ms)
         )
@@ -60,6 +86,12 @@ class Feed:
         self._connection: AbstractConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._count = 0
+        self.followers: list[Follower] = []
+
+    @property
+    def deaf(self) -> str | None:
+        """Why no hints have arrived for more than a moment, or None."""
+        return self._error if time.monotonic() - self._error_at > _MOMENT_S else None
 
     @property
     def full(self) -> bool:
@@ -88,6 +120,15 @@ class Feed:
             if not self._listeners[board]:
                 del self._listeners[board]
 
+    async def follow(self, group: int) -> None:
+        """Begin to hear a group's hints for the followers; see `hears` for whether it has."""
+        await self._subscribe(GroupKeys(self._prefix, group).hints)
+
+    def hears(self, group: int) -> bool:
+        """Whether a group's hints arrive now, as far as is known."""
+        standing = self._standing.get(GroupKeys(self._prefix, group).hints)
+        return standing is not None and standing.is_set()
+
     async def close(self) -> None:
         """End the subscription."""
         if self._task is not None:
@@ -96,6 +137,10 @@ class Feed:
         await self._pool.disconnect()
 
     async def _subscribed(self, channel: str) -> None:
+        await self._subscribe(channel)
+        await self._standing[channel].wait()
+
+    async def _subscribe(self, channel: str) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         if channel not in self._standing:
@@ -105,7 +150,6 @@ class Feed:
             if connection is not None and connection.is_connected:
                 with contextlib.suppress(RedisError, OSError):  # the reader notices it too
                     await connection.send_command("SUBSCRIBE", channel)
-        await self._standing[channel].wait()
 
     async def _run(self) -> None:
         failures = 0
@@ -116,14 +160,23 @@ class Feed:
                         failures = 0
                         self._take(message)
             except (RedisError, OSError) as exc:
-                _log().warning("hints_interrupted", error=str(exc)[:300])
-            except Exception:  # noqa: BLE001 - nobody waits for this task to hear of it
+                if self._error is None:
+                    _log().warning("hints_interrupted", error=str(exc)[:300])
+                self._interrupted(str(exc))
+            except Exception as exc:  # noqa: BLE001 - nobody waits for this task to hear of it
                 _log().exception("hints_crashed")
+                self._interrupted(repr(exc))
             self._connection = None
             for standing in self._standing.values():
                 standing.clear()
             await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
             failures += 1
+
+    def _interrupted(self, error: str) -> None:
+        if self._error is None:
+            self._error_at = time.monotonic()
+        self._error = error[:300]
+        self._meter.failed("hints", ProjectionUnavailable.code)
 
     async def _messages(self) -> AsyncGenerator[list[Any]]:
         connection: AbstractConnection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # untyped there
@@ -154,12 +207,19 @@ class Feed:
             if hint is not None:
                 for listener in self._listeners.get(hint.board, ()):
                     listener.add(hint)
+                for follower in self.followers:
+                    follower.hinted(hint)
         elif kind == b"subscribe":
+            if self._error is not None:
+                self._error = None
+                _log().info("hints_resumed")
             channel = rest[0].decode()
             self._standing[channel].set()
-            for board in self._boards[channel]:
+            for board in self._boards.get(channel, ()):
                 for listener in self._listeners.get(board, ()):
                     listener.lost()
+            for follower in self.followers:
+                follower.lost()
 
 
 def _log() -> structlog.stdlib.BoundLogger:

@@ -11,13 +11,17 @@ from starlette.requests import Request
 from truerank.command.board import Choice, choice
 from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
+from truerank.model import Consistency
 from truerank.read.answers import LIMIT_MAX
+from truerank.read.consistency import consistency_of
 
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
 _PAIRS_MAX = LIMIT_MAX + 20
 _BOARD_PATH = re.compile(rb"/v1/boards/([^/]+)(?:/.*)?", re.DOTALL)
 
 T = TypeVar("T")
+
+NEEDS = ("consistency", "at_least", "max_age", "monotonic", "wait", "else")
 
 
 def board_of(request: Request) -> str:
@@ -120,3 +124,37 @@ class Params:
         """
         value = self.text(name)
         return default if value is None else choice(kind, value, name)
+
+    def flag(self, name: str) -> bool:
+        """`1` or `0`; without it no.
+
+        Raises:
+            InvalidInput: another word.
+        """
+        value = self.text(name)
+        if value not in {None, "0", "1"}:
+            raise InvalidInput(f"{name} is 1 or 0", field=name)
+        return value == "1"
+
+    def without(self, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """All that is given but these, the same for any order that means the same."""
+        one = sorted((name, value) for name, value in self._one.items() if name not in names)
+        return (*one, *(("", value) for value in self.many))
+
+    def consistency(self) -> Consistency:
+        """How fresh the answer must be: what the parameters in `NEEDS` say.
+
+        Raises:
+            InvalidInput: they contradict each other, or one makes no sense.
+        """
+        otherwise = self.text("else")
+        if otherwise not in {None, "pending"}:
+            raise InvalidInput("else is pending, or not given", field="else")
+        return consistency_of(
+            consistency=self.text("consistency"),
+            at_least=self.text("at_least"),
+            max_age=self.text("max_age"),
+            monotonic=self.text("monotonic"),
+            wait=self.text("wait"),
+            pending=otherwise == "pending",
+        )

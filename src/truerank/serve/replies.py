@@ -1,10 +1,10 @@
 """How answers and errors leave: JSON bytes, one error shape, headers."""
 
+import hashlib
 from typing import Any
 
 import msgspec
 import structlog
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +16,9 @@ from truerank.serve.errors import RETRY_AFTER_S, HttpRefusal, status_of
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 _MESSAGE_CHARS_MAX = 500
+_AGE = "staleness_ms"
+_AGE_HEADER = b"truerank-staleness-ms"
+_JSON = (b"content-type", b"application/json")
 _UNAVAILABLE = 503
 _INTERNAL = 500
 _ROUTE_ERRORS = {404: ("route_unknown", "nothing is served at this address")}
@@ -29,6 +32,94 @@ def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
         media_type="application/json",
         headers=_HEADERS | (headers or {}),
     )
+
+
+class Encoded:
+    """An answer as bytes, but for its age, which is written into it whenever it leaves.
+
+    The tag names what is shown, not when: who has it already is told how fresh it is by now.
+
+    Args:
+        shape: with its freshness, which leaves as the last of its fields.
+    """
+
+    __slots__ = ("_after", "_before", "_fixed", "_staleness_ms", "etag")
+
+    def __init__(self, shape: dict[str, Any]) -> None:
+        freshness: dict[str, Any] = shape["freshness"]
+        names = list(freshness)
+        at = names.index(_AGE)
+        self._staleness_ms: int | None = freshness[_AGE]
+        head = _open({name: shape[name] for name in shape if name != "freshness"})
+        self._before = b'%b"freshness":%b"%b":' % (
+            head,
+            _open({name: freshness[name] for name in names[:at]}),
+            _AGE.encode(),
+        )
+        rest = msgspec.json.encode({name: freshness[name] for name in names[at + 1 :]})
+        self._after = b"}}" if rest == b"{}" else b"," + rest[1:] + b"}"
+        digest = hashlib.sha256(head + freshness["epoch"].encode()).hexdigest()
+        self.etag = f'"{digest[:32]}"'
+        headers = _HEADERS | {"cache-control": "private, no-cache", "etag": self.etag}
+        headers |= {
+            _header(name): str(value)
+            for name, value in freshness.items()
+            if value is not None and name not in {"partial", _AGE}
+        }
+        self._fixed = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return len(self._before) + len(self._after)
+
+    def response(self, scope: Scope, *, held_ms: int = 0) -> Response:
+        """The answer, or 304 where the client has what it shows.
+
+        Args:
+            scope: of the request that is answered.
+            held_ms: since it was read: it is so much older than it was then.
+        """
+        headers = self._fixed.copy()
+        age = b"null"
+        if self._staleness_ms is not None:
+            age = b"%d" % (self._staleness_ms + held_ms)
+            headers.append((_AGE_HEADER, age))
+        for name, value in scope["headers"]:
+            if name == b"if-none-match" and self.etag in _tags(value.decode("latin-1")):
+                return _Bytes(304, b"", headers)
+        body = b"%b%b%b" % (self._before, age, self._after)
+        headers += (_JSON, (b"content-length", b"%d" % len(body)))
+        return _Bytes(200, body, headers)
+
+
+class _Bytes(Response):
+    """A response whose bytes and headers are all made."""
+
+    def __init__(self, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+        self.status_code = status
+        self.body = body
+        self.raw_headers = headers
+        self.background = None
+
+
+def answer(request: Request, shape: dict[str, Any]) -> Response:
+    """An answer with its freshness in the body and in headers, or 304 where only that changed."""
+    return Encoded(shape).response(request.scope)
+
+
+def _open(fields: dict[str, Any]) -> bytes:
+    """A JSON object that another field can follow."""
+    return msgspec.json.encode(fields)[:-1] + b","
+
+
+def _header(name: str) -> str:
+    return f"truerank-{name.replace('_', '-')}"
+
+
+def _tags(text: str) -> set[str]:
+    """The tags of an If-None-Match header; weak ones name the same."""
+    return {tag.strip().removeprefix("W/") for tag in text.split(",")}
 
 
 def error_reply(error: TruerankError, **beside: Any) -> Response:
@@ -77,8 +168,8 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        host = Headers(scope=scope).get("host", "")
-        if _without_port(host) not in _LOOPBACK_NAMES:
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        if _without_port(host.decode("latin-1")) not in _LOOPBACK_NAMES:
             refusal = HttpRefusal(
                 421, "host_unknown", "this service answers at 127.0.0.1 and localhost only"
             )

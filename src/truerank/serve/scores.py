@@ -20,8 +20,8 @@ async def submit(request: Request) -> Response:
     """
     Params(request, ())
     board = board_of(request)
-    events, expected_season, several = read_events(await read_json(request))
-    receipts = await service_of(request).gather.submit(board, events, expected_season)
+    events, season, operator, several = read_events(await read_json(request))
+    receipts = await service_of(request).gather.submit(board, events, season, operator)
     error = failure(board, receipts[0])
     if isinstance(error, BoardUnknown):
         raise error

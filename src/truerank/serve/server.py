@@ -14,8 +14,9 @@ from starlette.applications import Starlette
 
 from truerank.connections import urls
 from truerank.errors import InvalidInput
-from truerank.serve.app import create_app
+from truerank.serve.app import create_app, create_watch_app
 from truerank.settings import Settings
+from truerank.telemetry.metrics import Metrics
 
 _PORT_MAX = 65_535
 _SHUTDOWN_S_MAX = 2
@@ -29,6 +30,7 @@ def run_server(
     port_tries: int = 1,
     ready: Callable[[str], None],
     stop: threading.Event | None = None,
+    numbers: Metrics | None = None,
 ) -> None:
     """Serve until `stop` is set, or where none is given until SIGINT or SIGTERM.
 
@@ -41,18 +43,48 @@ def run_server(
         port_tries: where the port is taken, so many in a row are tried.
         ready: called with the address once requests are accepted.
         stop: set from any thread. The caller then minds signals itself.
+        numbers: what this process counts, where other parts of it count too.
 
     Raises:
         InvalidInput: the host isn't of the loopback, or there is no such port, or none is free.
         SettingsInvalid: an address is missing.
     """
     urls(settings)  # an address that is missing is told before anything starts
+    app = create_app(settings, numbers)
+    _run(app, host=host, port=port, port_tries=port_tries, ready=ready, stop=stop)
+
+
+def run_watch_server(
+    settings: Settings,
+    numbers: Metrics,
+    *,
+    port: int,
+    ready: Callable[[str], None],
+    stop: threading.Event,
+) -> None:
+    """Serve `/metrics` and the health checks alone on 127.0.0.1, until `stop` is set.
+
+    Arguments and errors as for `run_server`.
+    """
+    urls(settings)
+    app = create_watch_app(settings, numbers)
+    _run(app, host="127.0.0.1", port=port, port_tries=1, ready=ready, stop=stop)
+
+
+def _run(
+    app: Starlette,
+    *,
+    host: str,
+    port: int,
+    port_tries: int,
+    ready: Callable[[str], None],
+    stop: threading.Event | None,
+) -> None:
     check_port(port)
     listening = _listen(_loopback(host), port, port_tries)
     try:
         name, number = listening.getsockname()[:2]
         url = f"http://[{name}]:{number}/" if ":" in name else f"http://{name}:{number}/"
-        app = create_app(settings)
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -104,7 +136,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # uvicorn waits for open streams, and these wait for this.
-        self._app.state.service.closing.set()
+        self._app.state.closing.set()
         await super().shutdown(sockets)
 
     @contextmanager

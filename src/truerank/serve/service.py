@@ -10,8 +10,11 @@ from starlette.requests import Request
 from truerank.aio import Truerank
 from truerank.gather import Gather
 from truerank.model import Board
+from truerank.serve.cache import Pages
+from truerank.serve.checks import LiveChecks
 from truerank.serve.feed import Feed
 from truerank.settings import Settings
+from truerank.telemetry.meter import Meter
 from truerank.writing import Writer
 
 _CLOSE_S_MAX = 3.0
@@ -25,30 +28,46 @@ class Service:
     truerank: Truerank
     gather: Gather
     feed: Feed
+    pages: Pages
+    meter: Meter
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     boards_seen: dict[str, Board] = field(default_factory=dict)
 
 
 @asynccontextmanager
-async def open_service(settings: Settings) -> AsyncIterator[Service]:
+async def open_service(settings: Settings, meter: Meter) -> AsyncIterator[Service]:
     """Open what the routes need. Neither store has to answer yet.
 
     Raises:
         SettingsInvalid: an address is missing.
     """
-    async with Truerank(settings) as truerank:
+    async with Truerank(settings, meter) as truerank:
         assert settings.redis_url is not None, "the client checks both addresses"
-        writer = Writer(settings)
+        writer = Writer(settings, meter)
         await writer.open()
         feed = Feed(
-            settings.redis_url, prefix=settings.prefix, timeout_ms=settings.redis_timeout_ms
+            settings.redis_url,
+            prefix=settings.prefix,
+            timeout_ms=settings.redis_timeout_ms,
+            meter=meter,
         )
         gather = Gather(writer.submit, wait_s_max=settings.database_timeout_ms / 1000)
-        service = Service(settings=settings, truerank=truerank, gather=gather, feed=feed)
+        pages = Pages(truerank, feed, settings, meter)
+        checks = LiveChecks(truerank, meter, percent=settings.live_checks_percent)
+        service = Service(
+            settings=settings,
+            truerank=truerank,
+            gather=gather,
+            feed=feed,
+            pages=pages,
+            meter=meter,
+        )
         try:
             yield service
         finally:
             service.closing.set()
+            await checks.close()
+            await pages.close()
             await feed.close()
             await gather.close(timeout_s=_CLOSE_S_MAX)
             await writer.close()

@@ -89,11 +89,15 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": text, "more_body": True})
 
         await write(b": live hints; fetch the board after each\nretry: 1000\n\n")
-        async with self._service.feed.listen(self._board.id, self._board.group) as listener:
-            listener.began = True
-            await write(await self._beginning())
-            while True:
-                await write(await self._next(listener))
+        self._service.meter.streams_open(1)
+        try:
+            async with self._service.feed.listen(self._board.id, self._board.group) as listener:
+                listener.began = True
+                await write(await self._beginning())
+                while True:
+                    await write(await self._next(listener))
+        finally:
+            self._service.meter.streams_open(-1)
 
     def _start(self) -> Message:
         return {"type": "http.response.start", "status": 200, "headers": self.raw_headers}

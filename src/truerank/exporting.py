@@ -1,0 +1,130 @@
+"""A whole season as rows, from one snapshot of PostgreSQL, and as lines of a file.
+
+The rows of CSV are those that `truerank import --exported` reads back. A cell of text that a
+spreadsheet would take for a formula is written behind an apostrophe, and so is one that begins
+with an apostrophe itself: so it can be taken off again.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import psycopg
+
+from truerank.connections import translate
+from truerank.model import Board, Numbering, Season
+from truerank.read.scores import number_at, row_bytes, score_text
+from truerank.sessions import AWAY
+
+CSV_COLUMNS = ("event_id", "rank", "member", "points", "occurred_at")
+_SLICE = "SELECT * FROM truerank.export_slice(%s, %s, %s, %s)"
+_ROWS_PER_SLICE = 5000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRow:
+    """One place of a season. `event_id` names the standing as it is, once in an installation."""
+
+    rank: int
+    member: str
+    score: str  # in the board's unit, exact
+    ties: tuple[int, ...]
+    version: int
+    reached_at: datetime
+
+    @property
+    def event_id(self) -> str:
+        """An id under which another board may take the row in as an event."""
+        return f"standing-{self.version}"
+
+
+def export_rows(
+    database_url: str,
+    board: Board,
+    season: Season,
+    *,
+    numbering: Numbering = Numbering.COMPETITION,
+) -> Iterator[ExportedRow]:
+    """Every member of a season whom readers may see, in order, from one snapshot.
+
+    The snapshot lasts as long as the rows are read: read on without a break.
+
+    Raises:
+        DatabaseUnavailable: the connection could not be made, or was lost on the way.
+    """
+    equal_bytes = row_bytes(board)
+    key, member = b"", ""
+    place = rank = 0
+    equals = b""
+    try:
+        with psycopg.connect(database_url, application_name="truerank export") as conn:
+            conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            conn.read_only = True
+            while True:
+                slice_ = (season.ranking, key, member, _ROWS_PER_SLICE)
+                rows = conn.execute(_SLICE, slice_, binary=True).fetchall()
+                for member, key, ties, version in rows:
+                    place += 1
+                    if key[:equal_bytes] != equals or numbering is Numbering.ORDINAL:
+                        rank, equals = place, key[:equal_bytes]
+                    yield ExportedRow(
+                        rank=rank,
+                        member=member,
+                        score=score_text(board, key),
+                        ties=tuple(ties or ()),
+                        version=version,
+                        reached_at=_EPOCH + timedelta(microseconds=number_at(key, equal_bytes)),
+                    )
+                if len(rows) < _ROWS_PER_SLICE:
+                    return
+    except AWAY as exc:
+        raise translate(exc) from exc
+
+
+def csv_lines(board: Board, rows: Iterable[ExportedRow]) -> Iterator[bytes]:
+    """The lines of a CSV file, with a header; RFC 4180, UTF-8."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    ties = [tie.name for tie in board.spec.tie_breaks]
+    writer.writerow([*CSV_COLUMNS, *(f"tie {_inert(name)}" for name in ties)])
+    yield _taken(buffer)
+    for row in rows:
+        at = row.reached_at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        writer.writerow(
+            [row.event_id, row.rank, _inert(row.member), row.score, at, *row.ties],
+        )
+        yield _taken(buffer)
+
+
+def ndjson_lines(board: Board, season: Season, rows: Iterable[ExportedRow]) -> Iterator[bytes]:
+    """One JSON object a line; scores, ties and versions are strings of digits."""
+    names = [tie.name for tie in board.spec.tie_breaks]
+    for row in rows:
+        shape: dict[str, Any] = {
+            "board": board.spec.key,
+            "season": season.label,
+            "rank": row.rank,
+            "member": row.member,
+            "score": row.score,
+            "ties": {name: str(tie) for name, tie in zip(names, row.ties, strict=True)},
+            "version": str(row.version),
+            "reached_at": row.reached_at,
+        }
+        yield msgspec.json.encode(shape) + b"\n"
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+def _taken(buffer: io.StringIO) -> bytes:
+    line = buffer.getvalue().encode()
+    buffer.seek(0)
+    buffer.truncate()
+    return line

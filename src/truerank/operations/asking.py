@@ -1,0 +1,167 @@
+"""Questions about scores and ranks rather than about members."""
+
+from collections.abc import Iterable, Sequence
+
+from truerank.command import board as boards
+from truerank.errors import InvalidInput
+from truerank.model import Consistency, Histogram, Need, Numbering, Page, PageRequest, Source
+from truerank.operations.base import Base
+from truerank.read.histogram import spread
+from truerank.steps import Steps
+
+ANY = Consistency()
+
+
+class Asking(Base):
+    """What a score or a rank means in a season."""
+
+    def between(
+        self,
+        board: str,
+        score_min: int | str | None = None,
+        score_max: int | str | None = None,
+        season: str | None = None,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        cursor: str | None = None,
+        names: bool = False,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The members whose scores lie between two, both included, in the board's order.
+
+        Args:
+            board: the board's key.
+            score_min: in the board's unit; None: no bound.
+            score_max: likewise.
+            season: as in `top`.
+            limit: rows, 0 to 1000.
+            offset: rows between the bounds that are passed over, from 0.
+            cursor: as in `top`; with the same bounds again.
+            names: as in `top`.
+            numbering: as in `top`; ranks are those of the whole season.
+            consistency: as in `top`.
+            source: as in `top`.
+
+        Returns:
+            A page whose `matching` says how many there are.
+        """
+        request = PageRequest(
+            offset=offset,
+            limit=limit,
+            cursor=cursor,
+            score_min=score_min,
+            score_max=score_max,
+            numbering=boards.choice(Numbering, numbering, "numbering"),
+        )
+        return (yield from self._asked(board, season, request, consistency, source, names=names))
+
+    def around_rank(
+        self,
+        board: str,
+        rank: int,
+        season: str | None = None,
+        *,
+        limit: int = 11,
+        names: bool = False,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        consistency: Consistency | str = ANY,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """The neighbourhood of a rank, from 1, in `around`; beyond the last it ends with the last.
+
+        With `limit=1` it is whoever has that rank, and the score it takes.
+        """
+        request = PageRequest(
+            around_rank=rank,
+            around_limit=limit,
+            numbering=boards.choice(Numbering, numbering, "numbering"),
+        )
+        return (yield from self._asked(board, season, request, consistency, source, names=names))
+
+    def count_scores(
+        self,
+        board: str,
+        scores: Iterable[int | str],
+        season: str | None = None,
+        *,
+        ties: Sequence[int] = (),
+        consistency: Consistency | str = ANY,
+        source: Source | str | None = None,
+    ) -> Steps[Page]:
+        """How many are better than each of up to 1000 scores, and how many share it.
+
+        Whoever reached such a score would have rank `better + 1` among equals, and stand at
+        `better + equal + 1`, being the last to reach it.
+
+        Args:
+            board: the board's key.
+            scores: in the board's unit.
+            season: as in `top`.
+            ties: the tie-breaks beside each score; without them equals are those of equal score.
+            consistency: as in `top`.
+            source: as in `top`.
+
+        Returns:
+            A page with `counts` in the order asked.
+        """
+        request = PageRequest(scores=tuple((score, tuple(ties)) for score in scores))
+        return (yield from self._asked(board, season, request, consistency, source))
+
+    def histogram(
+        self,
+        board: str,
+        edges: Sequence[int | str],
+        season: str | None = None,
+        *,
+        consistency: Consistency | str = ANY,
+        source: Source | str | None = None,
+    ) -> Steps[Histogram]:
+        """How many members have scores below, between and from up to 1000 edges on.
+
+        Args:
+            board: the board's key.
+            edges: scores in the board's unit, rising; each begins a bucket.
+            season: as in `top`.
+            consistency: as in `top`.
+            source: as in `top`.
+
+        Raises:
+            InvalidInput: the edges don't rise.
+        """
+        found, _ = yield from self._answers.board(board)
+        page = yield from self.count_scores(
+            board, edges, season, consistency=consistency, source=source
+        )
+        return spread(found, page)
+
+    def _asked(
+        self,
+        board: str,
+        season: str | None,
+        request: PageRequest,
+        consistency: Consistency | str,
+        source: Source | str | None,
+        *,
+        names: bool = False,
+    ) -> Steps[Page]:
+        needed = _consistency(consistency)
+        insisted = None if source is None else boards.choice(Source, source, "source")
+        with self._meter.watching("read"):
+            page = yield from self._answers.page(
+                board, season, request, consistency=needed, source=insisted
+            )
+        asked = needed.need if insisted is None else "insisted"  # no fallback then
+        self._meter.read_answered(page.freshness.source, asked)
+        return (yield from self._names.added(page)) if names else page
+
+
+def _consistency(given: Consistency | str) -> Consistency:
+    if isinstance(given, Consistency):
+        return given
+    need = boards.choice(Need, given, "consistency")
+    if need in {Need.AT_LEAST, Need.MAX_AGE}:
+        raise InvalidInput(f"{need} needs a value: Consistency.{need}(...)", field="consistency")
+    return Consistency(need=need)

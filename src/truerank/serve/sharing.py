@@ -1,0 +1,63 @@
+"""Answers that many ask for alike, from the pages that a process holds."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from truerank.model import Histogram, Need, Page
+from truerank.serve.cache import Question
+from truerank.serve.params import NEEDS, Params, board_of
+from truerank.serve.replies import Encoded, answer
+from truerank.serve.service import service_of
+
+
+class HeldFirst:
+    """Before the routes: an address that was asked before is answered from what is held.
+
+    Args:
+        app: answers everything else.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        found = None
+        if scope["type"] == "http" and scope["method"] == "GET":
+            found = scope["app"].state.service.pages.at_hand(scope)
+        await (found or self._app)(scope, receive, send)
+
+
+async def answer_shared(
+    request: Request,
+    params: Params,
+    asked: Callable[..., Awaitable[Page | Histogram]],
+    shape: Callable[[Any], dict[str, Any]],
+) -> Response:
+    """Answer from what is held, or ask once for all who wait for the same.
+
+    Args:
+        request: what is answered.
+        params: of the request.
+        asked: asks, where nobody has; given `board`, `season` and `consistency`.
+        shape: makes the plain value of what it gives.
+    """
+    board, season = board_of(request), params.text("season")
+    consistency = params.consistency()
+    if consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
+        return answer(
+            request, shape(await asked(board=board, season=season, consistency=consistency))
+        )
+    question = Question(
+        key=(shape, board, params.without(NEEDS)),
+        board=board,
+        season=season,
+        cursor=params.text("cursor"),
+        read=lambda needed: asked(board=board, season=season, consistency=needed),
+        encode=lambda page: Encoded(shape(page)),
+    )
+    return await service_of(request).pages.answer(request.scope, question, consistency)

@@ -1,0 +1,256 @@
+"""Readers get what they ask for, or are told; never the old answer under a new name."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+import truerank
+from tests.projection.pipeline import Pipeline
+from truerank.errors import (
+    Busy,
+    InvalidInput,
+    NotCommittedYet,
+    NotFreshEnough,
+    NotSettled,
+    TruerankError,
+)
+from truerank.model import Consistency, Page, Source, Token
+from truerank.projection.worker import Projector
+
+AWAY = "postgresql:///nowhere?host=/nonexistent"
+
+
+def write(pipeline: Pipeline, scores: dict[str, int]) -> Token:
+    (*_, receipt) = pipeline.submit("b", scores)
+    assert receipt.token is not None
+    return receipt.token
+
+
+def scores(page: Page) -> dict[str, str]:
+    return {entry.member: entry.score for entry in page.entries}
+
+
+@contextmanager
+def client(pipeline: Pipeline, **changes: object) -> Iterator[truerank.Truerank]:
+    with truerank.Truerank(msgspec.structs.replace(pipeline.settings, **changes)) as made:
+        yield made
+
+
+@contextmanager
+def stepping(projector: Projector, after_s: float) -> Iterator[None]:
+    """Another thread steps once, a little later."""
+    timer = threading.Timer(after_s, projector.step)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
+
+
+def test_any_answer_is_the_projections_with_its_age_however_old(stopped: Pipeline) -> None:
+    write(stopped, {"ann": 7})
+
+    page = stopped.client.top("b")
+
+    assert (page.freshness.source, scores(page)) == (Source.PROJECTION, {"ann": "10"})
+    assert page.freshness.staleness_ms is not None
+    assert page.freshness.token is None
+
+
+def test_any_answer_beyond_the_services_limit_comes_from_the_source(stopped: Pipeline) -> None:
+    write(stopped, {"ann": 7})
+    with client(stopped, fallback_after_ms=1) as reader:
+        time.sleep(0.002)  # the limit itself
+
+        page = reader.top("b")
+
+    assert (page.freshness.source, scores(page)) == (Source.DATABASE, {"ann": "17"})
+
+
+def test_any_answer_beyond_the_limit_is_served_with_its_age_where_the_source_is_busy(
+    stopped: Pipeline,
+) -> None:
+    with client(stopped, fallback_after_ms=1, fallback_max=1) as reader:
+        time.sleep(0.002)
+        with everybody_waits(stopped, reader):
+            page = reader.top("b")
+
+    assert page.freshness.source is Source.PROJECTION
+    assert page.freshness.staleness_ms is not None
+    assert page.freshness.staleness_ms > 1
+
+
+def test_at_least_ones_own_write_waits_for_the_projection(
+    idle: Pipeline, projector: Projector
+) -> None:
+    token = write(idle, {"ann": 7})
+    with stepping(projector, after_s=0.05):
+        page = idle.client.top("b", consistency=Consistency.at_least(token, wait_ms=20_000))
+
+    assert (page.freshness.source, scores(page)) == (Source.PROJECTION, {"ann": "17"})
+
+
+def test_at_least_ones_own_write_comes_from_the_source_when_the_wait_is_over(
+    stopped: Pipeline,
+) -> None:
+    token = write(stopped, {"ann": 7})
+
+    page = stopped.client.top("b", consistency=Consistency.at_least(token, wait_ms=1))
+
+    assert (page.freshness.source, scores(page)) == (Source.DATABASE, {"ann": "17"})
+
+
+def test_a_write_that_is_not_shown_yet_makes_its_writers_place_pending_where_asked(
+    idle: Pipeline, projector: Projector
+) -> None:
+    token = write(idle, {"ann": 7})
+    needed = Consistency.at_least(token, or_pending=True)
+
+    before = idle.client.top("b", member="ann", consistency=needed)
+    projector.step()
+    after = idle.client.top("b", member="ann", consistency=needed)
+
+    (place,) = before.places
+    assert (place.pending, place.rank, place.score, before.around) == (True, None, None, ())
+    (place,) = after.places
+    assert (place.pending, place.rank, place.score) == (False, 1, "17")
+
+
+def test_a_write_that_is_not_committed_is_not_waited_for_in_vain(stopped: Pipeline) -> None:
+    with stopped.connection() as conn:
+        (receipt,) = stopped.submit("b", {"ann": 7}, conn)
+        assert receipt.token is not None
+
+        with pytest.raises(NotCommittedYet):
+            stopped.client.top("b", consistency=Consistency.at_least(receipt.token, wait_ms=1))
+
+
+def test_a_write_that_was_rolled_back_asks_for_nothing(stopped: Pipeline) -> None:
+    with stopped.connection() as conn:
+        (receipt,) = stopped.submit("b", {"ann": 7}, conn)
+        conn.rollback()
+    assert receipt.token is not None
+
+    page = stopped.client.top("b", consistency=Consistency.at_least(receipt.token, wait_ms=1))
+
+    assert scores(page) == {"ann": "10"}
+
+
+def test_max_age_is_served_by_the_projection_within_it_and_by_the_source_beyond(
+    stopped: Pipeline,
+) -> None:
+    write(stopped, {"ann": 7})
+
+    old = stopped.client.top("b", consistency=Consistency.max_age(60_000))
+    time.sleep(0.002)
+    new = stopped.client.top("b", consistency=Consistency.max_age(1))
+
+    assert (old.freshness.source, scores(old)) == (Source.PROJECTION, {"ann": "10"})
+    assert (new.freshness.source, scores(new)) == (Source.DATABASE, {"ann": "17"})
+
+
+def test_max_age_is_refused_where_the_source_is_busy(stopped: Pipeline) -> None:
+    with client(stopped, fallback_max=1) as reader, everybody_waits(stopped, reader):
+        time.sleep(0.002)
+
+        with pytest.raises(NotFreshEnough):
+            reader.top("b", consistency=Consistency.max_age(1))
+
+
+def test_max_age_is_refused_where_the_projection_is_insisted_on(stopped: Pipeline) -> None:
+    time.sleep(0.002)
+
+    with pytest.raises(NotFreshEnough):
+        stopped.client.top("b", consistency=Consistency.max_age(1), source="projection")
+
+
+def test_authoritative_is_always_the_sources(stopped: Pipeline) -> None:
+    write(stopped, {"ann": 7})
+
+    page = stopped.client.top("b", consistency="authoritative")
+
+    assert (page.freshness.source, scores(page)) == (Source.DATABASE, {"ann": "17"})
+
+
+def test_a_settled_result_is_never_guessed(stopped: Pipeline) -> None:
+    with pytest.raises(NotSettled):
+        stopped.client.top("b", consistency="settled")
+
+
+def test_a_reader_who_passes_its_last_token_never_sees_older(
+    idle: Pipeline, projector: Projector
+) -> None:
+    write(idle, {"ann": 7})
+    newest = idle.client.top("b", consistency=Consistency.monotonic_after(None), source="database")
+
+    again = idle.client.top(
+        "b", consistency=Consistency.monotonic_after(newest.freshness.token, wait_ms=1)
+    )
+    projector.step()
+    shown = idle.client.top("b", consistency=Consistency.monotonic_after(again.freshness.token))
+
+    assert (again.freshness.source, scores(again)) == (Source.DATABASE, {"ann": "17"})
+    assert (shown.freshness.source, scores(shown)) == (Source.PROJECTION, {"ann": "17"})
+    assert shown.freshness.token is not None
+
+
+def test_answers_from_the_source_are_limited_and_too_many_are_refused(stopped: Pipeline) -> None:
+    stopped.redis.flushdb()
+    with client(stopped, fallback_max=1) as reader, everybody_waits(stopped, reader):
+        assert_busy(reader)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "1:2", "1:2:3:4.a", "-1.a", "1:2:,.a", "1e3:2:.a", "\N{SUPERSCRIPT TWO}.a"]
+)
+def test_what_is_no_token_is_refused(idle: Pipeline, text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        idle.client.top("b", consistency=Consistency.at_least(Token(text)))
+
+    assert caught.value.field == "token"
+
+
+@pytest.mark.parametrize("text", ["at_least", "max_age", "fresh", ""])
+def test_a_need_by_name_is_one_that_needs_no_value(idle: Pipeline, text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        idle.client.top("b", consistency=text)
+
+    assert caught.value.field == "consistency"
+
+
+def assert_busy(reader: truerank.Truerank) -> None:
+    with pytest.raises(Busy):
+        reader.top("b")
+
+
+@contextmanager
+def everybody_waits(pipeline: Pipeline, reader: truerank.Truerank) -> Iterator[None]:
+    """One reader's question to the source hangs, and it is the only one who may ask."""
+    told: list[TruerankError] = []
+
+    def ask() -> None:
+        try:
+            reader.top("b", consistency=Consistency.max_age(1), member="ann")
+        except TruerankError as exc:
+            told.append(exc)
+
+    reader.top("b")  # so that the board and its season are known
+    with pipeline.connection() as conn:
+        conn.execute("LOCK TABLE truerank.standing IN ACCESS EXCLUSIVE MODE")
+        thread = threading.Thread(target=ask)
+        thread.start()
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        deadline = time.monotonic() + 30
+        while pipeline.conn.execute(waiting).fetchone() is None:
+            assert time.monotonic() < deadline, "nobody waits for the table"
+            time.sleep(0.005)
+        try:
+            yield
+        finally:
+            conn.rollback()
+            thread.join()
+    assert not told

@@ -1,0 +1,125 @@
+"""A season as a file: whole, in order, from one snapshot, safe to open, and read back."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.projection.pipeline import Pipeline
+from truerank.cli.app import run
+from truerank.exporting import csv_lines, export_rows, ndjson_lines
+from truerank.intake.lines import Naming, Row, read_events
+from truerank.model import Numbering, ScoreEvent, TieBreak
+
+NAMES = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'quoted", "''twice", "plain", "a,b\n=c"]
+
+
+def exported(pipeline: Pipeline, key: str, **how: Any) -> list[Any]:
+    assert pipeline.settings.database_url is not None
+    board, season = pipeline.client.board(key), pipeline.client.season(key)
+    return list(export_rows(pipeline.settings.database_url, board, season, **how))
+
+
+def test_a_file_holds_every_member_in_order_with_exact_numbers(idle: Pipeline) -> None:
+    idle.client.create_board(
+        "laps", operator="best", order="asc", decimals=3, tie_breaks=[TieBreak(name="hits")]
+    )
+    for i, (member, value, hits) in enumerate(
+        [("ada", "61.5", 2), ("bao", "61.5", 2), ("cid", "-0.001", 0)]
+    ):
+        idle.client.submit_score("laps", event_id=f"e{i}", member=member, value=value, ties=[hits])
+
+    rows = exported(idle, "laps")
+    ordinal = exported(idle, "laps", numbering=Numbering.ORDINAL)
+
+    assert [(row.rank, row.member, row.score, row.ties) for row in rows] == [
+        (1, "cid", "-0.001", (0,)),
+        (2, "ada", "61.500", (2,)),
+        (2, "bao", "61.500", (2,)),
+    ]
+    assert [row.rank for row in ordinal] == [1, 2, 3]
+    standing = idle.client.standing("laps", "ada")
+    assert standing is not None
+    assert (rows[1].version, rows[1].reached_at) == (standing.version, standing.reached_at)
+    board, season = idle.client.board("laps"), idle.client.season("laps")
+    (first, *_) = ndjson_lines(board, season, rows)
+    assert json.loads(first)["ties"] == {"hits": "0"}
+
+
+def test_a_file_of_many_slices_repeats_and_loses_nobody_while_scores_change(
+    idle: Pipeline,
+) -> None:
+    members = [f"m{i:05}" for i in range(10_001)]
+    events = [
+        ScoreEvent(event_id=f"e{i}", member=member, value=i % 7) for i, member in enumerate(members)
+    ]
+    for at in range(0, len(events), 1000):
+        idle.client.submit_scores("b", events[at : at + 1000])
+    assert idle.settings.database_url is not None
+    board, season = idle.client.board("b"), idle.client.season("b")
+    rows = export_rows(idle.settings.database_url, board, season)
+
+    seen = [next(rows)]
+    idle.submit("b", {"m10000": 1000, "m00006": -1000, "new": 3})
+    seen += list(rows)
+
+    assert sorted(row.member for row in seen) == sorted([*members, "ann"])
+    scores = [int(row.score) for row in seen]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_cells_are_inert_in_a_spreadsheet_numbers_stay_numbers_and_import_reads_them_back(
+    idle: Pipeline,
+) -> None:
+    idle.client.create_board("odd", seasons=["all"])
+    idle.submit("odd", {name: -5 - i for i, name in enumerate(NAMES)})
+    board, season = idle.client.board("odd"), idle.client.season("odd")
+
+    content = b"".join(csv_lines(board, exported(idle, "odd")))
+    ndjson = [json.loads(line) for line in ndjson_lines(board, season, exported(idle, "odd"))]
+
+    table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    cells = [row["member"] for row in table]
+    assert not [cell for cell in cells if cell[0] in "=+-@\t\r"]
+    assert [row["points"] for row in table] == [str(-5 - i) for i in range(len(NAMES))]
+    back = list(read_events(io.BytesIO(content), Naming(board="copy", exported=True)))
+    assert [row.event.member for row in back if isinstance(row, Row)] == NAMES
+    assert [line["member"] for line in ndjson] == NAMES
+
+
+def test_the_command_writes_a_file_that_the_import_takes_in(
+    idle: Pipeline,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TRUERANK_DATABASE_URL", str(idle.settings.database_url))
+    monkeypatch.setenv("TRUERANK_REDIS_URL", str(idle.settings.redis_url))
+    idle.client.create_board("odd", seasons=["all"])
+    idle.submit("odd", {name: i for i, name in enumerate(NAMES)})
+    idle.client.create_board("copy", seasons=["all"])
+    file = tmp_path / "odd.csv"
+
+    for arguments in (
+        ["export", "odd", "--output", str(file)],
+        ["import", str(file), "--board", "copy", "--exported", "--no-wait"],
+    ):
+        assert run(arguments) == 0
+
+    assert "10 members of odd, season all, as of" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [file]
+    assert [(row.rank, row.member, row.score) for row in exported(idle, "copy")] == [
+        (row.rank, row.member, row.score) for row in exported(idle, "odd")
+    ]
+
+
+def test_an_empty_season_is_a_file_with_a_header(idle: Pipeline) -> None:
+    idle.client.create_board("empty", seasons=["all"])
+    board = idle.client.board("empty")
+
+    assert b"".join(csv_lines(board, exported(idle, "empty"))) == (
+        b"event_id,rank,member,points,occurred_at\r\n"
+    )
