@@ -52,6 +52,7 @@ _VARYING_NAMES = {
     "epoch",
     "generation",
     "lines_per_s",
+    "next",
     "projected_through",
     "seconds",
     "staleness_ms",

@@ -11,15 +11,22 @@ from typing import Any
 import msgspec
 from cyclopts import App
 from cyclopts.argument import Argument
+from prometheus_client import Metric
 
 import truerank
 from truerank import model
 from truerank.cli import app as cli
+from truerank.doctor.examine import CHECKS
+from truerank.doctor.findings import name_of
 from truerank.errors import TruerankError
 from truerank.operations import Operations
+from truerank.read.status import Status
+from truerank.read.verdict import Problem, Verdict
 from truerank.schema import sql
 from truerank.serve.errors import status_of
+from truerank.serve.metrics import DURATIONS, NUMBERS, Page
 from truerank.settings import Settings
+from truerank.telemetry.metrics import Metrics
 
 PUBLIC = {"functions", "methods", "classes"}  # of the package
 OPERATORS = (
@@ -40,8 +47,11 @@ OPERATORS = (
     "parked_rows",
     "retry_parked",
     "dismiss_parked",
+    "parked_standings",
+    "retry_standings",
 )
 _UNPLANNED = 500
+_SUFFIXES = {"counter": "_total", "info": "_info"}
 _RECEIPT = re.compile(r"CREATE TYPE truerank\.receipt AS \((.*?)\);", re.DOTALL)
 _SIGNATURE = re.compile(r"^def \w+\((.*?)\) -> (.*?):\n", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ {4}(\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$", re.MULTILINE)
@@ -54,11 +64,13 @@ def make(name: str) -> str:
     """One part, by the name in its comment: a maker, and what it is to make."""
     maker, *words = name.split()
     makers: dict[str, Callable[..., str]] = {
+        "checks": _checks,
         "classes": _classes,
         "commands": _commands_of_all,
         "errors": _errors,
         "functions": _functions,
         "methods": _methods,
+        "metrics": _metrics,
         "options": _options_of_all,
         "receipt": _receipt,
         "settings": _settings,
@@ -201,6 +213,49 @@ def _sql_function(file: sql.SqlFile) -> str:
     return f"### {file.name}\n\n```text\n{declared}\n```\n\n```text\n{about}\n```\n"
 
 
+def _metrics() -> str:
+    rows = [
+        (
+            f"`{metric.name}{_SUFFIXES.get(metric.type, '')}`",
+            metric.type,
+            ", ".join(f"`{label}`" for label in labels),
+            metric.documentation,
+        )
+        for metric, labels in metrics()
+    ]
+    return table(("name", "type", "labels", "meaning"), rows)
+
+
+def metrics() -> Iterator[tuple[Metric, list[str]]]:
+    """Every metric of our own, and its labels, from a page of a process to which all happened."""
+    numbers = Metrics()
+    numbers.redis_answered("apply", 0.001)
+    numbers.script_replied("apply", "applied")
+    numbers.ring_turned("turned")
+    numbers.failed("worker", "database_unavailable")
+    numbers.read_answered("projection", "any")
+    numbers.command_answered("applied", None)
+    numbers.request_answered("GET /", 200, 0.001)
+    told: dict[str, Any] = {attribute: 0 for _, _, attribute in (*NUMBERS, *DURATIONS)}
+    everything = Status(
+        **told,
+        copy_ages_ms={0: 0},
+        segment_bytes=(0,),
+        problems=(
+            Problem(code="behind", verdict=Verdict.LAGGING, message="behind", advice="wait"),
+        ),
+    )
+    for metric in Page(numbers, everything).collect():
+        if metric.name.startswith("truerank_"):
+            labels = {label for sample in metric.samples for label in sample.labels}
+            yield metric, sorted(labels - {"le"})
+
+
+def _checks() -> str:
+    rows = [(name_of(check), _docstring(check).splitlines()[0]) for check in CHECKS]
+    return table(("check", "what it looks at"), rows)
+
+
 def _receipt() -> str:
     declared = _RECEIPT.search(sql.migrations()[0].text)
     assert declared is not None, "the first migration makes the type"
@@ -210,9 +265,9 @@ def _receipt() -> str:
 def _methods() -> str:
     public = {
         name: value
-        for kind in Operations.__bases__
+        for kind in Operations.__mro__[1:-1]
         for name, value in vars(kind).items()
-        if not name.startswith("_")
+        if inspect.isfunction(value) and not name.startswith("_")
     }
     return "\n".join(_callable(name, value) for name, value in public.items())
 

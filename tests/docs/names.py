@@ -85,6 +85,7 @@ def redis_keys() -> set[str]:
         group.hints,
         copy.meta,
         copy.counts,
+        copy.members,
         copy.places("RANKING"),
         copy.shown("RANKING"),
     }
@@ -97,7 +98,7 @@ def redis_commands() -> set[str]:
     for pattern, glob in ((_SCRIPTED, "projection/lua/*.lua"), *senders):
         for path in _SOURCE.glob(glob):
             found.update(pattern.findall(path.read_text(encoding="utf-8")))
-    return found
+    return found - {"WRONGTYPE"}  # an error's name, that is looked for
 
 
 def _codes(node: ast.AST, path: Path) -> Iterator[str]:
