@@ -28,6 +28,19 @@ _HISTORY = """
     )"""
 # Kept under the number 0, so that one table tells the whole state.
 _FUNCTIONS = (0, "functions")
+_NAMED = """
+    SELECT p.oid::regprocedure::text FROM pg_proc AS p
+    WHERE p.pronamespace = 'truerank'::regnamespace AND p.proname = %s"""
+# With the transaction that made each: what is replaced gets another.
+_ALL = """
+    SELECT p.oid::regprocedure::text, p.xmin::text FROM pg_proc AS p
+    WHERE p.pronamespace = 'truerank'::regnamespace"""
+# They are to call what is new as well, and what had to be dropped.
+_CALLERS = """
+    SELECT DISTINCT a.grantee::regrole::text
+    FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS a
+    WHERE p.pronamespace = 'truerank'::regnamespace AND p.proname = 'submit_scores'
+      AND a.grantee <> p.proowner AND a.grantee <> 0"""
 
 
 def migrate(database_url: str) -> list[int]:
@@ -152,12 +165,32 @@ def _apply_next(connection: "psycopg.Connection[tuple[object, ...]]") -> list[in
     return None
 
 
+def _drop(
+    connection: "psycopg.Connection[tuple[object, ...]]", functions: list[tuple[object, ...]]
+) -> None:
+    for (function,) in functions:
+        connection.execute(f"DROP FUNCTION {function}".encode())
+
+
 def _replace_functions(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
     # Bodies name each other; the order of files must not matter.
     connection.execute("SET LOCAL check_function_bodies = off")
+    callers = connection.execute(_CALLERS).fetchall()
+    before = set(connection.execute(_ALL).fetchall())
     for file in sql.functions():
-        connection.execute(file.text.encode())
+        try:
+            with connection.transaction():
+                connection.execute(file.text.encode())
+        except psycopg.errors.InvalidFunctionDefinition:
+            # What it returns has changed, which a replacement can't.
+            _drop(connection, connection.execute(_NAMED, (file.name,)).fetchall())
+            connection.execute(file.text.encode())
+    # Functions, and shapes of functions, of other releases.
+    left = before & set(connection.execute(_ALL).fetchall())
+    _drop(connection, [(name,) for name, _ in left])
     connection.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA truerank FROM PUBLIC")
+    for (caller,) in callers:
+        connection.execute("SELECT truerank.grant_caller(%s::regrole)", (caller,))
     connection.execute(
         "INSERT INTO public.truerank_migration (version, name, sha256) VALUES (%s, %s, %s)"
         " ON CONFLICT (version) DO UPDATE SET sha256 = excluded.sha256,"
