@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from truerank.command.submit import submit_parameters
 from truerank.crashpoints import crashpoint
+from truerank.ending import ended
 from truerank.errors import Busy, Contended, InvalidInput
 from truerank.model import Receipt, ScoreEvent
 
@@ -108,9 +109,7 @@ class Gather:
         """Let what is on its way end, for so long; what isn't then is refused."""
         if self._flushers:
             _, late = await asyncio.wait(self._flushers, timeout=timeout_s)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await ended(*late)
 
     def _enqueue(self, key: _Key, request: _Request) -> None:
         lane = self._lanes.get(key)

@@ -199,6 +199,7 @@ def running(runner: Runner) -> Iterator[Runner]:
     except BaseException:
         for process in runner.beside:
             process.kill()
+            process.wait()
         raise
     runner.close()
 

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from truerank.aio import Truerank
+from truerank.ending import ended
 from truerank.model import Consistency, Freshness, Histogram, Need, Page, Season, Source
 from truerank.read.consistency import Judge
 from truerank.read.hints import Hint
@@ -174,10 +175,7 @@ class Pages:
 
     async def close(self) -> None:
         """End the reads that are under way."""
-        tasks = [flight.task for flight in self._all_flights]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(*(flight.task for flight in self._all_flights))
 
     def _from_held(self, scope: Scope, key: Hashable, judge: Judge) -> Response | None:
         held = self._held.get(key)

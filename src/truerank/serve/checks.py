@@ -10,6 +10,7 @@ import time
 import structlog
 
 from truerank.aio import Truerank
+from truerank.ending import ended
 from truerank.model import Page
 from truerank.read.answers import Question
 from truerank.read.checking import Outcome
@@ -47,8 +48,7 @@ class LiveChecks:
     async def close(self) -> None:
         """End what is under way."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await ended(self._task)
 
     async def _check(self, question: Question) -> None:
         try:

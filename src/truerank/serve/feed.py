@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from truerank.ending import ended
 from truerank.errors import ProjectionUnavailable
 from truerank.projection.keys import GroupKeys
 from truerank.projection.link import connection_options
@@ -132,8 +133,7 @@ class Feed:
     async def close(self) -> None:
         """End the subscription."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await ended(self._task)
         await self._pool.disconnect()
 
     async def _subscribed(self, channel: str) -> None:

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from truerank.ending import ended
 from truerank.errors import Busy, DatabaseUnavailable, ProjectionUnavailable
 from truerank.model import Board
 from truerank.read.hints import Kind, Notice, current
@@ -70,9 +71,7 @@ class EventStream(Response):
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in ends:
-                task.cancel()
-            sent, *_ = await asyncio.gather(*ends, return_exceptions=True)
+            sent, *_ = await ended(*ends)
         if self._service.closing.is_set():
             if not self._started:
                 await send(self._start())
