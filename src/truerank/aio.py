@@ -127,8 +127,8 @@ class Truerank:
 
     async def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params):
-                return await self._database.query(sql, params)
+            case Query(sql, params, limit_s):
+                return await self._database.query(sql, params, limit_s)
             case ScriptCall():
                 return await self._link.call(request)
             case Get(key):

@@ -117,8 +117,8 @@ class Truerank:
 
     def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params):
-                return self._database.query(sql, params)
+            case Query(sql, params, limit_s):
+                return self._database.query(sql, params, limit_s)
             case ScriptCall():
                 return self._link.call(request)
             case Get(key):

@@ -1,5 +1,6 @@
 """What both kinds of client need to know of their connections: addresses, options, errors."""
 
+import asyncio
 import re
 import select
 from collections import deque
@@ -19,11 +20,20 @@ from truerank.errors import (
     SettingsInvalid,
     TruerankError,
 )
+from truerank.patience import Patience, cut
 from truerank.schema.migrate import mismatch_error
-from truerank.sessions import AWAY, LIMIT_SESSION, LIMIT_TRANSACTION, Limits, primary_only
+from truerank.sessions import (
+    AWAY,
+    LIMIT_SESSION,
+    LIMIT_TRANSACTION,
+    Limits,
+    alive_only,
+    primary_only,
+)
 from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
+_AFTER_SERVER_S = 2.0  # for the server to end a statement itself
 # PostgreSQL's own name for a check of one column.
 _CHECK = re.compile(r"(?:board|ranking)_(.+?)_check[0-9]*")
 CONTENDED = (
@@ -107,6 +117,8 @@ class Database:
         self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
     ) -> None:
         self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
+        self._limit_s = settings.database_timeout_ms / 1000 + _AFTER_SERVER_S
+        self._patience = Patience()
         self._refusals: Refusals = deque(maxlen=1)
         self._pool = psycopg_pool.ConnectionPool(
             url,
@@ -126,16 +138,22 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._pool.close()
+        self._patience.close()
 
-    def query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, params: Any, limit_s: float | None = None) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, committed on return; give its rows.
+
+        Args:
+            sql: the statement.
+            params: its parameters.
+            limit_s: how long to wait for a server that doesn't even end it by itself, in seconds.
 
         Raises:
             DatabaseUnavailable: no connection, or it was lost: then it may have been committed.
             TruerankError: see `translate`.
         """
         try:
-            with self._borrowed() as conn:
+            with self._borrowed() as conn, self._patience.limiting(conn, limit_s or self._limit_s):
                 try:
                     if not conn.pooled:
                         return conn.execute(sql, params, binary=True).fetchall()
@@ -186,6 +204,7 @@ class AsyncDatabase:
         self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
     ) -> None:
         self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
+        self._limit_s = settings.database_timeout_ms / 1000 + _AFTER_SERVER_S
         self._refusals: Refusals = deque(maxlen=1)
         self._pool = psycopg_pool.AsyncConnectionPool(
             url,
@@ -206,10 +225,12 @@ class AsyncDatabase:
         """Close all connections."""
         await self._pool.close()
 
-    async def query(self, sql: str, params: Any) -> list[tuple[Any, ...]]:
+    async def query(
+        self, sql: str, params: Any, limit_s: float | None = None
+    ) -> list[tuple[Any, ...]]:
         """See `Database.query`."""
         try:
-            async with self._borrowed() as conn:
+            async with self._borrowed() as conn, _limiting(conn, limit_s or self._limit_s):
                 try:
                     if not conn.pooled:
                         return await (await conn.execute(sql, params, binary=True)).fetchall()
@@ -248,6 +269,16 @@ class AsyncDatabase:
             await self._pool.putconn(conn)
 
 
+@asynccontextmanager
+async def _limiting(conn: AsyncConnection, limit_s: float) -> AsyncIterator[None]:
+    # Not by cancelling: psycopg would first ask the server to cancel, and wait for that.
+    handle = asyncio.get_running_loop().call_later(limit_s, cut, conn.fileno())
+    try:
+        yield
+    finally:
+        handle.cancel()
+
+
 def connection_wait_s(settings: Settings) -> float:
     """How long a caller waits for a connection of a pool, in seconds.
 
@@ -265,6 +296,7 @@ def _connection_kwargs(
         "application_name": application,
         "connect_timeout": max(2, settings.database_timeout_ms // 1000),
         "refusals": refusals,
+        **alive_only(url),
         **primary_only(url),
     }
 

@@ -29,6 +29,14 @@ LIMIT_TRANSACTION = """
     FROM unnest(%s::text[], %s::text[]) AS l (name, value)"""
 
 
+_ALIVE = {
+    "keepalives_idle": 10,  # seconds
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,  # milliseconds
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How long statements may take, in milliseconds."""
@@ -55,3 +63,12 @@ def primary_only(url: str) -> dict[str, Any]:
     """
     asked = conninfo_to_dict(url).get("target_session_attrs")
     return {} if asked else {"target_session_attrs": "primary"}
+
+
+def alive_only(url: str) -> dict[str, Any]:
+    """The options by which a server that is gone without a word is noticed within seconds.
+
+    A machine that was cut off ends no connection. What the URL says itself stands.
+    """
+    asked = conninfo_to_dict(url)
+    return {name: value for name, value in _ALIVE.items() if name not in asked}

@@ -6,7 +6,7 @@ A failed request is raised at the `yield`, so logic handles errors in one place 
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,6 +18,7 @@ class Query:
 
     sql: str
     params: Sequence[Any] = ()
+    limit_s: float | None = None  # the client's patience; None: a little more than the server's
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,21 @@ class Pause:
 
 Request = Query | ScriptCall | Get | HashGet | Commands | Pause
 Steps = Generator[Request, Any, T]
+
+
+def hurried(steps: Steps[T], limit_s: float) -> Steps[T]:
+    """The same steps, whose statements are waited for no longer than this."""
+    try:
+        request = next(steps)
+        while True:
+            if isinstance(request, Query):
+                request = replace(request, limit_s=limit_s)
+            try:
+                result = yield request
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
+                request = steps.throw(exc)
+            else:
+                request = steps.send(result)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer

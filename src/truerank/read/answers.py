@@ -26,13 +26,14 @@ from truerank.read.checking import Outcome, compare
 from truerank.read.consistency import Judge
 from truerank.read.season import find_season
 from truerank.settings import Settings
-from truerank.steps import Pause, Steps
+from truerank.steps import Pause, Steps, hurried
 
 LIMIT_MAX = 1000
 _OFFSET_MAX = 2**31 - 1
 _MEMBER_CHARS_MAX = 200
 _REMEMBERED_MAX = 10_000
 _AWAY_S = 5.0
+_HURRY_S = 2.0  # for what is remembered, where the server stands still
 _PAUSE_S = 0.01
 _ANY = Consistency()
 
@@ -102,6 +103,10 @@ class Answers:
         judge = Judge(consistency, fallback_after_ms=self._fallback_after_ms)
         board, season, epoch = yield from self.located(board_key, season_label, request.cursor)
         question = Question(board, season, replace(request, token=judge.compares), epoch)
+        if source is Source.PROJECTION and consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
+            raise InvalidInput(
+                f"the projection can't be {consistency.need.value}", field="consistency"
+            )
         if consistency.need is Need.SETTLED:
             raise NotSettled(f"season {season.label} of board {board_key!r} is not settled")
         if source is Source.DATABASE or consistency.need is Need.AUTHORITATIVE:
@@ -213,7 +218,8 @@ class Answers:
         known = self._boards.get(key)
         if known is None or self._asks(now, known.until):
             try:
-                board, epoch = yield from find_board(key)
+                asked = find_board(key)
+                board, epoch = yield from (asked if known is None else hurried(asked, _HURRY_S))
             except DatabaseUnavailable:
                 self._away_until = time.monotonic() + _AWAY_S
                 if known is None:
@@ -240,7 +246,8 @@ class Answers:
             if not self._asks(now, 0.0 if over else until):
                 return season
         try:
-            season = yield from find_season(board, label)
+            asked = find_season(board, label)
+            season = yield from (asked if known is None else hurried(asked, _HURRY_S))
         except DatabaseUnavailable:
             self._away_until = time.monotonic() + _AWAY_S
             if known is None:
