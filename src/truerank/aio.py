@@ -61,6 +61,7 @@ class Truerank:
     prune_events = awaitable(Operations.prune_events)
     create_season = awaitable(Operations.create_season)
     change_season = awaitable(Operations.change_season)
+    installation = awaitable(Operations.installation)
     boards = awaitable(Operations.boards)
     board = awaitable(Operations.board)
     seasons = awaitable(Operations.seasons)

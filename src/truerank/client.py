@@ -56,6 +56,7 @@ class Truerank:
     prune_events = blocking(Operations.prune_events)
     create_season = blocking(Operations.create_season)
     change_season = blocking(Operations.change_season)
+    installation = blocking(Operations.installation)
     boards = blocking(Operations.boards)
     board = blocking(Operations.board)
     seasons = blocking(Operations.seasons)

@@ -20,7 +20,7 @@ from truerank.model import Board, Numbering, Season
 from truerank.read.scores import number_at, row_bytes, score_text
 from truerank.sessions import AWAY
 
-CSV_COLUMNS = ("event_id", "rank", "member", "points", "occurred_at")
+CSV_COLUMNS = ("event_id", "board", "rank", "member", "points", "occurred_at")
 _SLICE = "SELECT * FROM truerank.export_slice(%s, %s, %s, %s)"
 _ROWS_PER_SLICE = 5000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRow:
-    """One place of a season. `event_id` names the standing as it is, once in an installation."""
+    """One place of a season."""
 
     rank: int
     member: str
@@ -37,11 +37,6 @@ class ExportedRow:
     ties: tuple[int, ...]
     version: int
     reached_at: datetime
-
-    @property
-    def event_id(self) -> str:
-        """An id under which another board may take the row in as an event."""
-        return f"standing-{self.version}"
 
 
 def export_rows(
@@ -87,8 +82,17 @@ def export_rows(
         raise translate(exc) from exc
 
 
-def csv_lines(board: Board, rows: Iterable[ExportedRow]) -> Iterator[bytes]:
-    """The lines of a CSV file, with a header; RFC 4180, UTF-8."""
+def event_ids_of(installation: str) -> str:
+    """How the ids begin under which rows of this installation are taken in elsewhere."""
+    return f"standing-{installation.replace('-', '')[:12]}-"
+
+
+def csv_lines(board: Board, rows: Iterable[ExportedRow], *, installation: str) -> Iterator[bytes]:
+    """The lines of a CSV file, with a header; RFC 4180, UTF-8.
+
+    The ids are the same whenever a standing is exported, and differ between installations.
+    """
+    begins = event_ids_of(installation)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
     ties = [tie.name for tie in board.spec.tie_breaks]
@@ -97,7 +101,15 @@ def csv_lines(board: Board, rows: Iterable[ExportedRow]) -> Iterator[bytes]:
     for row in rows:
         at = row.reached_at.isoformat(timespec="microseconds").replace("+00:00", "Z")
         writer.writerow(
-            [row.event_id, row.rank, _inert(row.member), row.score, at, *row.ties],
+            [
+                f"{begins}{row.version}",
+                _inert(board.spec.key),
+                row.rank,
+                _inert(row.member),
+                row.score,
+                at,
+                *row.ties,
+            ],
         )
         yield _taken(buffer)
 

@@ -10,6 +10,7 @@ from truerank.errors import SettingsInvalid
 
 Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
 MillisecondsOrNone = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
+Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -41,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     names_cache_ms: Milliseconds = 5000  # how long a member's name may be remembered
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
     cache_max_ms: MillisecondsOrNone = 1000  # how long a server may hold a page; 0: not at all
-    live_checks_percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 1  # reads asked twice
+    live_checks_percent: Percent = 1  # of a server's reads: PostgreSQL is asked too, and compared
 
 
 def load(environ: Mapping[str, str] = os.environ, **overrides: str | None) -> Settings:

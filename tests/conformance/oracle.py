@@ -1,16 +1,19 @@
 """A ranking computed the slow way, in plain Python, from what was submitted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from truerank.model import Entry, Numbering, Order, Page, Place, ScoreEvent, TieBreak
+from truerank.model import Entry, MemberState, Numbering, Order, Page, Place, ScoreEvent, TieBreak
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """A board on which every member has one event, given in the order of submission."""
+    """A board on which every member has one event, given in the order of submission.
+
+    Those who are withheld take no place; their events aren't among these.
+    """
 
     board: str
     season: str
@@ -18,6 +21,7 @@ class Oracle:
     decimals: int
     tie_breaks: Sequence[TieBreak]
     events: Sequence[ScoreEvent]
+    withheld: Mapping[str, MemberState] = field(default_factory=dict)
 
     def rows(self) -> list[tuple[str, str, tuple[Decimal, ...]]]:
         """Member, score as text, and what equals share; in order."""
@@ -37,7 +41,8 @@ class Oracle:
         for i, (other, score, _) in enumerate(self.rows()):
             if other == member:
                 return Place(member=member, rank=self._rank(i, numbering), score=score)
-        return Place(member=member, rank=None, score=None)
+        state = self.withheld.get(member, MemberState.ACTIVE)
+        return Place(member=member, rank=None, score=None, state=state)
 
     def around(self, member: str, limit: int, numbering: Numbering) -> tuple[Entry, ...]:
         members = [other for other, _, _ in self.rows()]

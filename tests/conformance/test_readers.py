@@ -1,10 +1,12 @@
 """The projection, the database and a slow computation in Python give the same answers."""
 
 import random
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import count, pairwise, product
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
@@ -12,10 +14,20 @@ from hypothesis import strategies as st
 
 from tests.conformance.conftest import World
 from tests.conformance.oracle import Oracle
-from truerank.model import Numbering, Order, Page, Place, ScoreEvent, Source, TieBreak
+from truerank.model import (
+    Entry,
+    MemberState,
+    Numbering,
+    Order,
+    Page,
+    ScoreEvent,
+    Source,
+    TieBreak,
+)
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 INT64 = 2**63
+NOBODY: Mapping[str, MemberState] = MappingProxyType({})
 ABSENT = "absent \N{CROSS MARK}"
 _names = count(1)
 
@@ -28,11 +40,12 @@ SCORES = st.one_of(
     st.integers(-INT64, INT64 - 1),
 )
 DIRECTIONS = st.sampled_from(Order)
+STATES = st.sampled_from([*[MemberState.ACTIVE] * 4, MemberState.HIDDEN, MemberState.BANNED])
 
 
 @st.composite
 def boards(draw: st.DrawFn) -> dict[str, Any]:
-    """A board and one event for each of its members."""
+    """A board, one event for each of its members, and who of them takes no place."""
     decimals = draw(st.sampled_from([0, 0, 3, 18]))
     ties = tuple(
         TieBreak(name=f"t{i}", order=order)
@@ -48,7 +61,14 @@ def boards(draw: st.DrawFn) -> dict[str, Any]:
         }
         for member in members
     ]
-    return {"order": draw(DIRECTIONS), "decimals": decimals, "ties": ties, "events": events}
+    states = {member: draw(STATES) for member in members}
+    return {
+        "order": draw(DIRECTIONS),
+        "decimals": decimals,
+        "ties": ties,
+        "events": events,
+        "withheld": {m: state for m, state in states.items() if state is not MemberState.ACTIVE},
+    }
 
 
 def scaled(number: int, decimals: int) -> str:
@@ -60,9 +80,15 @@ def scaled(number: int, decimals: int) -> str:
 
 
 def make(
-    world: World, *, order: Order, decimals: int, ties: Iterable[TieBreak], events: list[Any]
+    world: World,
+    *,
+    order: Order,
+    decimals: int,
+    ties: Iterable[TieBreak],
+    events: list[Any],
+    withheld: Mapping[str, MemberState] = NOBODY,
 ) -> Oracle:
-    """Create the board, submit the events, project them."""
+    """Create the board, submit the events, hide and ban, project it all."""
     name = f"board {next(_names)}"
     ties = tuple(ties)
     world.client.create_board(
@@ -77,7 +103,18 @@ def make(
     if made:
         receipts = world.submit(name, made)
         assert {receipt.outcome for receipt in receipts} == {"applied"}
-    return Oracle(name, "all", order, decimals, ties, made)
+    withhold(world, name, withheld)
+    seen = [event for event in made if event.member not in withheld]
+    return Oracle(name, "all", order, decimals, ties, seen, withheld)
+
+
+def withhold(world: World, board: str, withheld: Mapping[str, MemberState]) -> None:
+    """Hide and ban members on one board, and project it."""
+    for member, state in withheld.items():
+        banned = state is MemberState.BANNED
+        say = world.client.ban_member if banned else world.client.hide_member
+        say(member, actor="op", reason="test", board=board, timeout_s=0.0)
+    world.project()
 
 
 def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int]) -> None:
@@ -157,15 +194,19 @@ def _check_counts(
     world: World, oracle: Oracle, order: list[str], scores: list[str], source: Source
 ) -> None:
     client, board = world.client, oracle.board
-    page = client.places(board, [*order, ABSENT], among=True, percentile=True, source=source)
-    assert page.places[-1] == Place(member=ABSENT, rank=None, score=None)
-    for place in page.places[:-1]:
+    withheld = [*oracle.withheld, ABSENT]
+    page = client.places(board, [*order, *withheld], among=True, percentile=True, source=source)
+    assert page.places[len(order) :] == tuple(
+        oracle.place(m, Numbering.COMPETITION) for m in withheld
+    )
+    for place in page.places[: len(order)]:
         assert place.rank_among == place.rank
         assert place.percentile == oracle.beside(place.member)[0]
-    friends = client.places(board, order[1::2], among=True, source=source)
-    ranks = [place.rank for place in friends.places]
+    friends = client.places(board, [*oracle.withheld, *order[1::2]], among=True, source=source)
+    ranks = [place.rank for place in friends.places[len(oracle.withheld) :]]
     assert [place.rank_among for place in friends.places] == [
-        1 + ranks.index(rank) for rank in ranks
+        *[None] * len(oracle.withheld),
+        *(1 + ranks.index(rank) for rank in ranks),
     ]
     counts = client.count_scores(board, scores, source=source).counts
     sign = -1 if oracle.order is Order.DESC else 1
@@ -190,7 +231,8 @@ def test_every_answer_is_the_same_wherever_it_comes_from(
     oracle = make(either, **board)
     rows = [member for member, _, _ in oracle.rows()]
 
-    check_all(either, oracle, [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], ABSENT], [1, 4])
+    asked = [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], *oracle.withheld][:5]
+    check_all(either, oracle, [*asked, ABSENT], [1, 4])
     scores = {score for _, score, _ in oracle.rows()} | {scaled(1, board["decimals"])}
     check_scores(either, oracle, sorted(scores, key=Decimal))
 
@@ -244,3 +286,50 @@ def test_seasons_of_one_board_are_rankings_of_their_own(either: World) -> None:
     assert [(e.rank, e.member) for e in february.entries] == [(1, "m1")]
     assert [(e.rank, e.member) for e in march.entries] == [(1, "m2"), (2, "m3"), (3, "m4")]
     assert (february.season, february.total, march.total) == ("2026-02", 1, 3)
+
+
+def test_a_hundred_thousand_members_give_the_same_answers(either: World) -> None:
+    board, total = "many", 100_000
+    either.client.create_board(board, operator="best", seasons=["all"])
+    ((applied,),) = either.pipeline.conn.execute(
+        """SELECT count(*) FILTER (WHERE r.outcome = 'applied')
+           FROM (SELECT array_agg('e' || i), array_agg('m' || i),
+                        array_agg((i * 7919::bigint %% 1000 - 500)::numeric)
+                 FROM generate_series(1, %s) AS i) AS s (ids, members, scores),
+                truerank.submit_scores(%s, s.ids, s.members, s.scores) AS r""",
+        (total, board),
+    ).fetchall()
+    assert applied == total
+    either.project()
+    # Best first, and of equals the one whose event was stored first.
+    order = sorted(range(1, total + 1), key=lambda i: (-(i * 7919 % 1000 - 500), i))
+    gone = {f"m{i}": MemberState.HIDDEN for i in (order[0], order[150], order[50_000], order[-1])}
+    withhold(either, board, gone)
+    rows = [(f"m{i}", i * 7919 % 1000 - 500) for i in order if f"m{i}" not in gone]
+    firsts: dict[int, int] = {}
+    for at, (_, score) in enumerate(rows):
+        firsts.setdefault(score, at + 1)
+    expected = [(firsts[score], member, str(score)) for member, score in rows]
+
+    def told(entries: Iterable[Entry]) -> list[tuple[int, str, str]]:
+        return [(entry.rank, entry.member, entry.score) for entry in entries]
+
+    for at in (149, 49_990):
+        page = either.top(board, offset=at, limit=20)
+        assert (page.total, told(page.entries)) == (len(rows), expected[at : at + 20])
+    page = either.top(board, offset=len(rows) - 10, limit=20)
+    assert told(page.entries) == expected[-10:]
+    back = either.top(board, limit=20, cursor=page.previous)
+    assert told(back.entries) == expected[-30:-10]
+    middle = len(rows) // 2
+    around = either.around(board, rows[middle][0], limit=11).around
+    assert told(around) == expected[middle - 5 : middle + 6]
+    # Deep places take PostgreSQL a walk each: a few of them.
+    asked = random.Random(3).sample(range(len(rows)), 5)
+    places = either.places(board, [rows[at][0] for at in asked], percentile=True).places
+    assert [(p.rank, p.member, p.score) for p in places] == [expected[at] for at in asked]
+    equals = Counter(score for _, score in rows)
+    assert [p.percentile for p in places] == [
+        100 * (len(rows) + 1 - firsts[score] - equals[score]) / (len(rows) - 1)
+        for score in (rows[at][1] for at in asked)
+    ]

@@ -17,6 +17,7 @@ from truerank.errors import Busy
 from truerank.local import running_worker
 from truerank.model import Consistency, Page
 from truerank.projection.worker import Projector
+from truerank.read.hints import Hint
 from truerank.read.shapes import page_json
 from truerank.serve.app import create_app
 from truerank.serve.cache import Pages, Question
@@ -89,6 +90,19 @@ class Served:
         return self.metrics.registry.get_sample_value(
             "truerank_script_calls_total", {"script": "page", "reply": "ok"}
         ) or 0.0  # fmt: skip
+
+
+class Again:
+    """Learns when hints come again."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+
+    def hinted(self, hint: Hint) -> None:
+        pass
+
+    def lost(self) -> None:
+        self.told.set()
 
 
 async def until(condition: Callable[[], Awaitable[bool]], awaited: str) -> None:
@@ -249,13 +263,16 @@ async def test_when_hints_come_again_everything_is_read_again(
         valkey.silence()
         stand.write({"ann": 5})  # the hint is lost on its way
         assert await served.scores() == {"ann": "10"}, "or this test is about nothing"
+        again = Again()
+        served.app.state.service.feed.followers.append(again)
         valkey.drop()
+        async with asyncio.timeout(DEADLINE_S):
+            await again.told.wait()  # nobody asks meanwhile
 
         async def is_shown() -> bool:
             page = (await served.top()).json()
-            return (
-                page["freshness"]["source"] == "projection" and page["entries"][0]["score"] == "15"
-            )
+            shown = (page["freshness"]["source"], page["entries"][0]["score"])
+            return shown == ("projection", "15")
 
         await until(is_shown, "the score that the lost hint told of")
 

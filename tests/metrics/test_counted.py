@@ -1,5 +1,6 @@
 """What a process counts: each number moves when that happens which it counts, and only then."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from importlib.metadata import version
@@ -122,6 +123,31 @@ def test_reads_are_counted_by_source_and_by_what_was_asked(
     assert after("truerank_reads_total", source="database", consistency="insisted") == 1
     assert after("truerank_errors_total", part="read", code="projection_unavailable") == 1
     assert after("truerank_script_calls_total", script="page", reply="ok") == 1
+
+
+async def test_pages_are_counted_by_how_they_were_had_and_comparisons_by_their_outcome(
+    single: Pipeline, counting: Counting
+) -> None:
+    numbers, now = counting
+    single.settle(single.projector())
+    settings = msgspec.structs.replace(single.settings, live_checks_percent=100)
+    top = "/v1/boards/b/top"
+    async with asking(create_app(settings, numbers)) as http, asyncio.timeout(20):
+        await http.get(top)
+        first = now()
+        await asyncio.gather(*(http.get(f"{top}?limit=3") for _ in range(2)))
+        joined = now()
+        while not now()("truerank_pages_total", outcome="held"):
+            await http.get(top)
+        while True:
+            if now()("truerank_live_checks_total", outcome="equal"):
+                break
+            await asyncio.sleep(0.01)
+
+    assert first("truerank_pages_total", outcome="read") == 1
+    assert joined("truerank_pages_total", outcome="read") == 2
+    assert joined("truerank_pages_total", outcome="joined") == 1
+    assert not now()("truerank_live_checks_total", outcome="different")
 
 
 async def test_events_are_counted_by_outcome_and_code(single: Pipeline, counting: Counting) -> None:

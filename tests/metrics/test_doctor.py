@@ -369,17 +369,28 @@ def test_a_sound_deployment_has_no_findings(sound: Settings) -> None:
     assert len(list(examine.examine(sound))) == len(examine.CHECKS)
 
 
-@pytest.mark.parametrize("away", ["database_url", "redis_url"])
-def test_a_store_that_is_away_is_the_finding(sound: Settings, away: str) -> None:
+@pytest.mark.parametrize(
+    ("away", "told"),
+    [
+        (["database_url"], {"PostgreSQL"}),
+        (["redis_url"], {"Redis"}),
+        (["database_url", "redis_url"], {"PostgreSQL", "Redis"}),
+    ],
+)
+def test_every_store_that_is_away_is_told_and_the_other_is_looked_at(
+    sound: Settings, away: list[str], told: set[str]
+) -> None:
     nowhere = {
         "database_url": "postgresql://127.0.0.1:1/none",
         "redis_url": "redis://127.0.0.1:1",
     }
 
-    (finding,) = examine.examine(msgspec.structs.replace(sound, **{away: nowhere[away]}))
+    found = list(
+        examine.examine(msgspec.structs.replace(sound, **{name: nowhere[name] for name in away}))
+    )
 
-    assert finding.severity is ERROR
-    assert finding.check == {"database_url": "PostgreSQL", "redis_url": "Redis"}[away]
+    assert {finding.check for finding in found if finding.severity is ERROR} == told
+    assert ("postgresql version" in {finding.check for finding in found}) == (told == {"Redis"})
 
 
 def test_the_command_says_with_its_exit_status_how_bad_it_is(

@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator
 
+import httpx
+import msgspec
 import pytest
 
+from tests.conformance.conftest import world
+from tests.http.conftest import NO_CERTIFICATES, serving
 from tests.projection.pipeline import Pipeline, pipeline
+from tests.reads.paths import Paths
 from truerank.projection.worker import Projector
 from truerank.settings import Settings
 
@@ -37,3 +42,18 @@ def stopped(idle: Pipeline, projector: Projector) -> Pipeline:
     """As `idle`, after the worker brought the projection up to date and stood still."""
     del projector
     return idle
+
+
+@pytest.fixture
+def paths(database_url: str, redis_url: str) -> Iterator[Paths]:
+    """Every way to read an empty installation; its worker moves only when told to."""
+    with world(database_url, redis_url) as made:
+        # Steps of the worker and questions follow each other too fast for hints.
+        settings = msgspec.structs.replace(
+            made.pipeline.settings, live_checks_percent=0, cache_max_ms=0
+        )
+        with (
+            serving(settings) as url,
+            httpx.Client(base_url=url, timeout=20.0, verify=NO_CERTIFICATES) as http,
+        ):
+            yield Paths(made, http)

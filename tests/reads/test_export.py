@@ -10,8 +10,8 @@ import pytest
 
 from tests.projection.pipeline import Pipeline
 from truerank.cli.app import run
-from truerank.exporting import csv_lines, export_rows, ndjson_lines
-from truerank.intake.lines import Naming, Row, read_events
+from truerank.exporting import csv_lines, event_ids_of, export_rows, ndjson_lines
+from truerank.intake.lines import Malformed, Naming, Row, read_events
 from truerank.model import Numbering, ScoreEvent, TieBreak
 
 NAMES = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'quoted", "''twice", "plain", "a,b\n=c"]
@@ -78,14 +78,16 @@ def test_cells_are_inert_in_a_spreadsheet_numbers_stay_numbers_and_import_reads_
     idle.submit("odd", {name: -5 - i for i, name in enumerate(NAMES)})
     board, season = idle.client.board("odd"), idle.client.season("odd")
 
-    content = b"".join(csv_lines(board, exported(idle, "odd")))
+    installation = idle.client.installation()
+    content = b"".join(csv_lines(board, exported(idle, "odd"), installation=installation))
     ndjson = [json.loads(line) for line in ndjson_lines(board, season, exported(idle, "odd"))]
 
     table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     cells = [row["member"] for row in table]
     assert not [cell for cell in cells if cell[0] in "=+-@\t\r"]
     assert [row["points"] for row in table] == [str(-5 - i) for i in range(len(NAMES))]
-    back = list(read_events(io.BytesIO(content), Naming(board="copy", exported=True)))
+    own = event_ids_of(installation)
+    back = list(read_events(io.BytesIO(content), Naming(board="copy", exported=own)))
     assert [row.event.member for row in back if isinstance(row, Row)] == NAMES
     assert [line["member"] for line in ndjson] == NAMES
 
@@ -116,10 +118,46 @@ def test_the_command_writes_a_file_that_the_import_takes_in(
     ]
 
 
+@pytest.mark.parametrize("named", [None, "odd"])
+def test_an_export_is_not_taken_into_the_board_that_it_comes_from(
+    idle: Pipeline, named: str | None
+) -> None:
+    idle.client.create_board("odd", seasons=["all"])
+    idle.submit("odd", {"=ann": 1})
+    installation = idle.client.installation()
+    content = b"".join(
+        csv_lines(idle.client.board("odd"), exported(idle, "odd"), installation=installation)
+    )
+
+    def read(own: str) -> Any:
+        (line,) = read_events(io.BytesIO(content), Naming(board=named, exported=own))
+        return line
+
+    own, other = read(event_ids_of(installation)), read(event_ids_of("another installation"))
+
+    assert isinstance(own, Malformed)
+    assert own.code == "event_id_invalid"
+    assert (other.board, other.event.member) == ("odd", "=ann")
+
+
+def test_a_file_that_cannot_be_written_is_told(
+    idle: Pipeline,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TRUERANK_DATABASE_URL", str(idle.settings.database_url))
+    monkeypatch.setenv("TRUERANK_REDIS_URL", str(idle.settings.redis_url))
+
+    assert run(["export", "b", "--output", str(tmp_path / "missing" / "b.csv")]) == 1
+
+    assert "error[file_unusable]" in capsys.readouterr().err
+
+
 def test_an_empty_season_is_a_file_with_a_header(idle: Pipeline) -> None:
     idle.client.create_board("empty", seasons=["all"])
     board = idle.client.board("empty")
 
-    assert b"".join(csv_lines(board, exported(idle, "empty"))) == (
-        b"event_id,rank,member,points,occurred_at\r\n"
+    assert b"".join(csv_lines(board, exported(idle, "empty"), installation="x")) == (
+        b"event_id,board,rank,member,points,occurred_at\r\n"
     )

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
@@ -46,7 +46,10 @@ def export(
         assert url is not None, "an installation has both addresses"
         as_of = datetime.now(UTC)
         rows = export_rows(url, found, named, numbering=Numbering(numbering))
-        lines = csv_lines(found, rows) if kind == "csv" else ndjson_lines(found, named, rows)
+        if kind == "csv":
+            lines = csv_lines(found, rows, installation=client.installation())
+        else:
+            lines = ndjson_lines(found, named, rows)
         count = 0
         with _written(output) as file:
             for line in lines:
@@ -59,6 +62,8 @@ def export(
 
 @contextmanager
 def _written(path: Path | None) -> Iterator[BinaryIO]:
+    from truerank.intake.lines import FileUnusable
+
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -69,5 +74,8 @@ def _written(path: Path | None) -> Iterator[BinaryIO]:
         with unfinished.open("wb") as file:
             yield file
         unfinished.replace(path)
+    except OSError as exc:
+        raise FileUnusable(f"{path}: {exc.strerror or exc}") from exc
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -74,11 +74,13 @@ def import_file(
         board: Put every line into this board; the file then needs no such column.
         mapped: The file's name for a column, as COLUMN=NAME; may be given for each.
         exported: The file was written by `truerank export`: ids may stand behind an apostrophe.
+            Lines are not taken into the board that they come from: there they count already.
     """
+    from truerank.exporting import event_ids_of
     from truerank.intake.lines import FileUnusable, decompressed, read_events
     from truerank.intake.load import Loader
 
-    naming = _naming(mapped, board, exported=exported)
+    naming = _naming(mapped, board)
     new = {
         "operator": operator,
         "order": order,
@@ -89,8 +91,14 @@ def import_file(
     try:
         with ExitStack() as stack:
             source = stack.enter_context(_opened(file))
-            rows = read_events(decompressed(source), naming)
-            client = stack.enter_context(given.client(project=not no_wait))
+            if exported:
+                client = stack.enter_context(given.client(project=not no_wait))
+                naming = replace(naming, exported=event_ids_of(client.installation()))
+                rows = read_events(decompressed(source), naming)
+            else:
+                # A file that can't be used is told before anything starts.
+                rows = read_events(decompressed(source), naming)
+                client = stack.enter_context(given.client(project=not no_wait))
             progress = stack.enter_context(progress_bar(source))
             loader = Loader(client, create=new if create_boards else None, progress=progress)
             run = _Run(loader, rows)
@@ -200,7 +208,7 @@ def fill_demo(client: "Truerank", until: datetime | None) -> _Run:
     return run
 
 
-def _naming(mapped: tuple[str, ...], board: str | None, *, exported: bool) -> "Naming":
+def _naming(mapped: tuple[str, ...], board: str | None) -> "Naming":
     from truerank.intake.lines import COLUMNS, Naming
 
     columns = {}
@@ -212,7 +220,7 @@ def _naming(mapped: tuple[str, ...], board: str | None, *, exported: bool) -> "N
                 field="map",
             )
         columns[column] = name
-    return Naming(columns=columns, board=board, exported=exported)
+    return Naming(columns=columns, board=board)
 
 
 @contextmanager

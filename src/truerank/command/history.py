@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from truerank.command.submit import check_text
+from truerank.command.board import find_board
 from truerank.errors import InvalidInput
 from truerank.steps import Query, Steps
 
@@ -31,12 +31,13 @@ def prune_events(
         at_once: also where the last time was less than an hour ago.
 
     Raises:
+        BoardUnknown: no board has this key.
         InvalidInput: `rows_max` is outside 1 to 100,000.
 
     Source: `schema/functions/prune_events.sql`.
     """
     if board is not None:
-        check_text(board, "board")
+        yield from find_board(board)
     if not 1 <= rows_max <= _ROWS_MAX:
         raise InvalidInput(f"rows_max is a number from 1 to {_ROWS_MAX}", field="rows_max")
     ((removed, pending),) = yield Query(

@@ -33,10 +33,14 @@ CHECKS: tuple[Check, ...] = (
     both.pipeline,
 )
 _CONNECT_S_MAX = 5
+_OF_POSTGRESQL = {postgres.__name__, schema.__name__}
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """Every finding, in the order of the checks; a store that is away is the only one then.
+    """Every finding, in the order of the checks.
+
+    A store that is away is one. Without Redis PostgreSQL is examined all the same; without
+    PostgreSQL nothing else is, for it says what there should be.
 
     Args:
         settings: with both URLs.
@@ -51,11 +55,11 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ) as client,
         Truerank(settings) as truerank,
     ):
+        info: dict[str, str] = {}
         try:
             info = {str(name): str(value) for name, value in client.info().items()}
         except redis.RedisError as exc:
             yield _away("Redis", exc, "see that it runs, takes connections, and allows INFO")
-            return
         try:
             conn = psycopg.connect(
                 database_url,
@@ -71,7 +75,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
                 settings=settings, conn=conn, redis=client, info=info, status=truerank.status()
             )
             for check in CHECKS:
-                yield from run(check, here)
+                if info or check.__module__ in _OF_POSTGRESQL:
+                    yield from run(check, here)
 
 
 def run(check: Check, here: Deployment) -> Iterator[Finding]:

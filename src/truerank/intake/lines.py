@@ -55,7 +55,7 @@ class Naming:
 
     columns: Mapping[str, str] = field(default_factory=dict)
     board: str | None = None
-    exported: bool = False  # text stands behind an apostrophe where it looks like a formula
+    exported: str | None = None  # what ids of this installation's own exports begin with
 
 
 def decompressed(file: io.BufferedReader) -> io.BufferedIOBase:
@@ -104,7 +104,8 @@ def _rows(records: "_Records", places: Sequence[int], naming: Naming) -> Iterato
 
 
 def _places(header: Sequence[str], naming: Naming) -> list[int]:
-    columns = [column for column in COLUMNS if column != "board" or naming.board is None]
+    takes_board = naming.board is None or naming.exported is not None
+    columns = [column for column in COLUMNS if column != "board" or takes_board]
     named = [naming.columns.get(column, column) for column in columns]
     missing = [name for name in named if name not in header]
     if missing:
@@ -119,11 +120,11 @@ def _places(header: Sequence[str], naming: Naming) -> list[int]:
 
 def _event(fields: Sequence[str], places: Sequence[int], naming: Naming) -> tuple[str, ScoreEvent]:
     picked = [fields[place] for place in places]
-    if naming.board is not None:
+    if naming.exported is not None:
+        picked = _unquoted(picked, naming, naming.exported)
+    elif naming.board is not None:
         picked.insert(COLUMNS.index("board"), naming.board)
     event_id, board, member, points, occurred_at = picked
-    if naming.exported:
-        member = member.removeprefix("'")
     for name, text in (("event_id", event_id), ("board", board), ("member", member)):
         if not text or "\0" in text:
             problem = "contains a NUL character" if text else "is empty"
@@ -134,6 +135,23 @@ def _event(fields: Sequence[str], places: Sequence[int], naming: Naming) -> tupl
         value=read_value(points, "points"),
         occurred_at=read_instant(occurred_at, "occurred_at"),
     )
+
+
+def _unquoted(picked: list[str], naming: Naming, own: str) -> list[str]:
+    """The fields of a line that was exported, for the board it is to go to.
+
+    Raises:
+        InvalidInput: that is the board it comes from, where it counts already.
+    """
+    event_id, board, member, points, occurred_at = picked
+    origin = board.removeprefix("'")
+    target = origin if naming.board is None else naming.board
+    if event_id.startswith(own) and target == origin:
+        raise InvalidInput(
+            "it was exported from this board, and counts there; --board names another",
+            field="event_id",
+        )
+    return [event_id, target, member.removeprefix("'"), points, occurred_at]
 
 
 @dataclass(frozen=True, slots=True)

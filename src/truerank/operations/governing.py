@@ -10,7 +10,7 @@ from truerank.model import Board, BoardSpec, Operator, Order, Season, TieBreak
 from truerank.operations.base import Base, retried
 from truerank.read import season as seasons
 from truerank.read.answers import check_slice
-from truerank.steps import Steps
+from truerank.steps import Query, Steps
 
 
 class Governing(Base):
@@ -103,6 +103,11 @@ class Governing(Base):
         Standings stay. Workers do this by themselves; see `truerank.command.history`.
         """
         return (yield from history.prune_events(board, rows_max=rows_max, at_once=at_once))
+
+    def installation(self) -> Steps[str]:
+        """The id of this installation: the same for ever, and in a copy of its database."""
+        ((installation,),) = yield Query("SELECT id FROM truerank.installation()")
+        return str(installation)
 
     def boards(self) -> Steps[list[Board]]:
         """All boards, in order of their keys."""

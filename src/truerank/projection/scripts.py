@@ -56,11 +56,13 @@ _REPLIES: Mapping[str, type[IntEnum]] = {
 
 def reply_name(script: str, reply: object) -> str:
     """What a script answered, in the words of its enum; `error` where it failed."""
-    code = reply[0] if isinstance(reply, list) and reply else reply
-    if not isinstance(code, int):
+    if isinstance(reply, Exception):
         return "error"
     kind = _REPLIES.get(script)
-    return "ok" if kind is None else kind(code).name.lower()
+    if kind is None:
+        return "ok"
+    code = reply[0] if isinstance(reply, list) and reply else reply
+    return kind(code).name.lower() if isinstance(code, int) else "error"
 
 
 @dataclass(frozen=True, slots=True)

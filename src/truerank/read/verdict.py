@@ -51,10 +51,10 @@ class Expected:
 
 
 def deaf(error: str) -> Problem:
-    """A process that gets no hints: its live streams are silent."""
+    """A process that gets no hints: its live streams are silent, its pages soon read again."""
     return _degraded(
         "hints_deaf",
-        f"live streams of this process get no hints: {error}",
+        f"this process gets no hints, its live streams are silent: {error}",
         "let the user in TRUERANK_REDIS_URL SUBSCRIBE to the channels, and see that Redis answers",
     )
 
@@ -108,8 +108,8 @@ def _stores(status: "Status") -> Iterator[Problem]:
 
 
 def _projection(status: "Status", expected: Expected) -> Iterator[Problem]:
-    if status.groups is None:
-        return
+    if status.groups is None or status.redis_error is not None:
+        return  # a worker that can't reach Redis keeps no lease and doesn't tick
     limit_ms = expected.silence_ms_max
     if status.workers == 0:
         yield _degraded(

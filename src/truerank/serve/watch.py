@@ -46,4 +46,6 @@ class Watch:
                     self._seen = silent()
                 self._seen_at = time.monotonic()
             error = self._deaf()
-            return self._seen if error is None else with_problem(self._seen, deaf(error))
+            if error is None or self._seen.redis_error is not None:
+                return self._seen
+            return with_problem(self._seen, deaf(error))

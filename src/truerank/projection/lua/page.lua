@@ -132,7 +132,8 @@ end
 
 local around = {}
 local window = tonumber(ARGV[10])
-local middle = tonumber(ARGV[11]) or members[1] and members[1][1]
+-- Of a member that is withheld there is a state instead: it has no neighbourhood.
+local middle = tonumber(ARGV[11]) or members[1] and tonumber(members[1][1])
 if window > 0 and middle then
     -- As many rows as asked for wherever the middle is, unless the board is smaller.
     local around_first = math.max(0, math.min(

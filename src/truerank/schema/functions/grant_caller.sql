@@ -13,7 +13,7 @@ BEGIN
         WHERE p.pronamespace = 'truerank'::regnamespace AND p.proname IN (
             'submit_score', 'submit_scores', 'create_board', 'create_season', 'boards',
             'find_season', 'seasons', 'read_page', 'incarnation', 'source_epoch', 'lock_class',
-            'explain_standing', 'read_standing', 'export_slice', 'profiles', 'set_profiles',
+            'explain_standing', 'read_standing', 'export_slice', 'installation', 'profiles', 'set_profiles',
             'states_on', 'bans_ended', 'lift_bans', 'member_states', 'set_member_state',
             'changed_since')
     LOOP
