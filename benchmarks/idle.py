@@ -39,11 +39,11 @@ def idle(engines: Engines, progress: Callable[[str], None], *, short: bool) -> R
         }
         for number in range(ROUNDS):
             progress(f"round {number + 1} of {ROUNDS}: {seconds:g} s")
-            before = [_cpu_s(process) for process in watched.values()]
+            before = [cpu_s(process) for process in watched.values()]
             began = time.monotonic()
             time.sleep(seconds)
             for name, earlier in zip(watched, before, strict=True):
-                used = _cpu_s(watched[name]) - earlier
+                used = cpu_s(watched[name]) - earlier
                 percent[name].append(100 * used / (time.monotonic() - began))
     middles = {name: median(rounds) for name, rounds in percent.items()}
     return Result(
@@ -80,7 +80,7 @@ def _valkey(engines: Engines) -> psutil.Process:
         return psutil.Process(int(client.info("server")["process_id"]))
 
 
-def _cpu_s(process: psutil.Process) -> float:
+def cpu_s(process: psutil.Process) -> float:
     """Seconds of CPU that a process and its children have used, those that ended among them."""
     total = 0.0
     for each in [process, *process.children(recursive=True)]:

@@ -45,8 +45,8 @@ def projection(engines: Engines, progress: Callable[[str], None], *, short: bool
     rates: dict[str, list[float]] = {}
     for number in range(ROUNDS):
         backlogs = {
-            "several a member": _several(f"several/{number}", members, rows),
-            "one a member": _one_each(f"one/{number}", members),
+            "several a member": several(f"several/{number}", members, rows),
+            "one a member": one_each(f"one/{number}", members),
         }
         for what, backlog in backlogs.items():
             progress(f"round {number + 1} of {ROUNDS}: {what}")
@@ -56,7 +56,7 @@ def projection(engines: Engines, progress: Callable[[str], None], *, short: bool
         rates.setdefault("raw Redis", []).append(write_rate(engines.redis_url, members))
     ours.verify()
     middles = {side: median(rounds) for side, rounds in rates.items()}
-    several, one = (
+    of_several, of_one = (
         middles[f"truerank, {what}"] / middles[f"textbook, {what}"]
         for what in ("several a member", "one a member")
     )
@@ -64,16 +64,16 @@ def projection(engines: Engines, progress: Callable[[str], None], *, short: bool
     return Result(
         name="projection",
         short=short,
-        ratio=several,
+        ratio=of_several,
         ratio_of="rows/s of Truerank by rows/s of the textbook worker, several a member",
         bars=[
             Bar(
                 of="times the rows/s of the textbook worker, several a member",
-                value=several, bar=12, at_least=True,
+                value=of_several, bar=12, at_least=True,
             ),
             Bar(
                 of="times the rows/s of the textbook worker, one a member",
-                value=one, bar=7, at_least=True,
+                value=of_one, bar=7, at_least=True,
             ),
             Bar(
                 of="times the members/s of raw Redis, one row a member",
@@ -94,11 +94,13 @@ def projection(engines: Engines, progress: Callable[[str], None], *, short: bool
     )  # fmt: skip
 
 
-def _several(seed: str, members: int, rows: int) -> Backlog:
+def several(seed: str, members: int, rows: int) -> Backlog:
+    """Events of members drawn at random, so that most come several times."""
     return list(Events(seed, members).draw(rows))
 
 
-def _one_each(seed: str, members: int) -> Backlog:
+def one_each(seed: str, members: int) -> Backlog:
+    """One event for each member, in a random order."""
     names = [member_id(number) for number in range(members)]
     random.Random(seed).shuffle(names)
     drawn = Events(seed, members).draw(members)

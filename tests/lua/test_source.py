@@ -17,7 +17,7 @@ FILES = sorted(
 
 # What may stand beside < and >: numerals, and expressions that are numbers in these files.
 NUMBER = (
-    r"-?\d+|#[\w.\[\]]+|#?meta|high|low|shown_high|shown_low|at|i|applied|seen|fields|rows|window|total"
+    r"-?\d+|#[\w.\[\]]+|#?meta|high|low|shown_high|shown_low|at|i|applied|seen|additions|removals|changes|fields|rows|window|total"
     r"|tick_id|covered_id|counts\.withheld|known_members"
     r"|tonumber\([^()]*(?:\([^()]*\))?[^()]*\)"
 )

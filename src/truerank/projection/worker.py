@@ -34,7 +34,7 @@ from truerank.projection.poison import is_poison
 from truerank.projection.scripts import ApplyReply
 from truerank.projection.trouble import Backoff, Trouble
 from truerank.schema import migrate
-from truerank.sessions import AWAY, LIMIT_SESSION, Limits, primary_only
+from truerank.sessions import AWAY, LIMIT_SESSION, Limits, alive_only, primary_only
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
 from truerank.telemetry.meter import Meter
@@ -432,6 +432,7 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
             autocommit=True,
             application_name="truerank worker",
             connect_timeout=max(2, timeout_ms // 1000),
+            **alive_only(database_url),
             **primary_only(database_url),
         )
     except psycopg.OperationalError as exc:

@@ -12,6 +12,9 @@ version is put right by the next call, a version without its place never would b
 Many rows go in one command: to call one costs more than what it does for a row.
 ]]
 local SCOPE_BYTES = 13
+local PUT, MOVE = 112, 109
+-- Every row asks for these: a local is found faster than a field of a global.
+local byte, sub, unpack_numbers, rows = string.byte, string.sub, struct.unpack, ARGV
 
 -- Nil where the ranking is damaged. One that lost its keys and its count together must not look
 -- like one that never was: meta knows how many rankings were ever counted.
@@ -50,18 +53,11 @@ local function write_covered(meta_key, tick)
     end
 end
 
-local function is_newer(version, shown)
-    local high, low = struct.unpack('>I4I4', version)
-    local shown_high, shown_low = struct.unpack('>I4I4', shown)
+-- Whether the version that begins at the second byte of a row is newer than what is shown.
+local function is_newer(row, shown)
+    local high, low = unpack_numbers('>I4I4', row, 2)
+    local shown_high, shown_low = unpack_numbers('>I4I4', shown)
     return high > shown_high or (high == shown_high and low > shown_low)
-end
-
-local function is_put(row)
-    return string.byte(row, 1) == 112
-end
-
-local function is_move(row)
-    return string.byte(row, 1) == 109
 end
 
 -- Whether the member of a record is anything but active on a board.
@@ -92,7 +88,7 @@ local function apply_states(meta_key, members_key, board, first, last)
                 others = others .. string.sub(record, at, at + 12)
             end
         end
-        if not known or is_newer(version, known) then
+        if not known or is_newer(ARGV[i], known) then
             if state ~= 'a' or keeps then
                 others = others .. struct.pack('>I4', board) .. version .. state
             end
@@ -113,13 +109,15 @@ end
 -- Returns the members, and the row after the slice.
 local function slice(key_bytes, first, last)
     local members, seen = {}, {}
+    local after_key = 10 + key_bytes
     for i = first, math.min(last, first + 999) do
-        local member = string.sub(ARGV[i], is_put(ARGV[i]) and 10 + key_bytes or 10)
+        local row = rows[i]
+        local member = sub(row, byte(row) == PUT and after_key or 10)
         if seen[member] then
             return members, i
         end
         seen[member] = true
-        members[#members + 1] = member
+        members[i - first + 1] = member
     end
     return members, first + #members
 end
@@ -127,15 +125,21 @@ end
 -- Per member the sort key and id it was shown with, and whether that has a place: where nothing is
 -- withheld every one has.
 local function read_places(counts, places_key, members, all_shown)
-    local old, asked, placed = {}, {}, {}
-    for k, member in ipairs(members) do
-        if all_shown[k] and #all_shown[k] > 8 then
-            old[k] = string.sub(all_shown[k], 9) .. member
-            placed[k] = true
-            asked[#asked + 1] = old[k]
+    local old = {}
+    for k = 1, #members do
+        local shown = all_shown[k]
+        if shown and #shown > 8 then
+            old[k] = sub(shown, 9) .. members[k]
         end
     end
-    if counts.withheld > 0 and #asked > 0 then
+    if counts.withheld == 0 then
+        return old, old
+    end
+    local asked, placed = {}, {}
+    for k = 1, #members do
+        asked[#asked + 1] = old[k]
+    end
+    if #asked > 0 then
         local scores = redis.call('ZMSCORE', places_key, unpack(asked))
         local at = 0
         for k = 1, #members do
@@ -155,17 +159,19 @@ local function apply_slice(
     local all_shown = redis.call('HMGET', shown_key, unpack(members))
     local old, placed = read_places(counts, places_key, members, all_shown)
     local added, removed, versions = {}, {}, {}
-    local seen = 0
-    for k, member in ipairs(members) do
-        local row, shown = ARGV[first + k - 1], all_shown[k]
-        local newer = not is_move(row)
-            and (not shown or is_newer(string.sub(row, 2, 9), shown))
+    local after_key = 9 + key_bytes
+    local seen, additions, removals, changes = 0, 0, 0, 0
+    for k = 1, #members do
+        local row, shown = rows[first + k - 1], all_shown[k]
+        local kind = byte(row)
+        local newer = kind ~= MOVE and (not shown or is_newer(row, shown))
         local kept = old[k]
         if newer then
             -- A drop also of an unknown member: a put of before may still be on its way.
-            kept = is_put(row) and string.sub(row, 10) or nil
-            versions[#versions + 1] = member
-            versions[#versions + 1] = string.sub(row, 2, kept and 9 + key_bytes or 9)
+            kept = kind == PUT and sub(row, 10) or nil
+            versions[changes + 1] = members[k]
+            versions[changes + 2] = sub(row, 2, kept and after_key or 9)
+            changes = changes + 2
         end
         -- Not only where the row is newer: a state that came in between may not know of it.
         local withheld = kept and records and records[k] and is_withheld(records[k], board)
@@ -173,30 +179,48 @@ local function apply_slice(
         local is = not withheld and kept or nil
         if was ~= is then
             if is then
-                added[#added + 1] = 0
-                added[#added + 1] = is
+                added[additions + 1] = '0'
+                added[additions + 2] = is
+                additions = additions + 2
             end
-            removed[#removed + 1] = was
+            if was then
+                removals = removals + 1
+                removed[removals] = was
+            end
         end
         if was ~= is or (newer and is) then
             seen = seen + 1
         end
-        counts.places = counts.places + (is and 1 or 0) - (was and 1 or 0)
-        counts.withheld = counts.withheld + (withheld and 1 or 0)
-            - (old[k] and not placed[k] and 1 or 0)
-        counts.tombstones = counts.tombstones + (newer and not kept and 1 or 0)
-            - (newer and shown and not old[k] and 1 or 0)
+        if is and not was then
+            counts.places = counts.places + 1
+        elseif was and not is then
+            counts.places = counts.places - 1
+        end
+        if withheld then
+            counts.withheld = counts.withheld + 1
+        end
+        if old[k] and not placed[k] then
+            counts.withheld = counts.withheld - 1
+        end
+        if newer then
+            if not kept then
+                counts.tombstones = counts.tombstones + 1
+            end
+            if shown and not old[k] then
+                counts.tombstones = counts.tombstones - 1
+            end
+        end
     end
-    if #added > 0 then
+    if additions > 0 then
         redis.call('ZADD', places_key, unpack(added))
     end
-    if #removed > 0 then
+    if removals > 0 then
         redis.call('ZREM', places_key, unpack(removed))
     end
-    if #versions > 0 then
+    if changes > 0 then
         redis.call('HSET', shown_key, unpack(versions))
     end
-    return #versions / 2, seen
+    return changes / 2, seen
 end
 
 -- Returns how many rows were newer than what was shown, or nil where the ranking is damaged; and
