@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -236,3 +237,46 @@ def test_forgotten_history_does_not_come_back(club: Club) -> None:
     assert club.settled() == {"B": (1, "20"), "A": (2, "1")}
     club.does("merge", "B", "A")
     assert club.settled() == {"A": (1, "21")}
+
+
+def test_a_deletion_and_a_score_that_lifts_a_ban_do_not_lock_each_other_out(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 10))
+    club.does("ban", "A", until=datetime.now(UTC) + timedelta(days=1))
+    club.pipeline.conn.execute(
+        "UPDATE truerank.member_state SET until = clock_timestamp() WHERE until IS NOT NULL"
+    )
+    gate, scoring, ending = (club.pipeline.connection() for _ in range(3))
+    gate.execute("SELECT FROM truerank.standing WHERE member = 'A' FOR UPDATE")
+
+    ended = begin(end, ending, "delete")
+    club.until_blocked(ending)
+    scored = begin(club.pipeline.submit, "b", {"A": 5}, scoring)
+    club.until_blocked(scoring)
+    gate.commit()
+    ended.result(30)
+    scored.result(30)
+    scoring.commit()
+
+    assert club.settled() == {"A": (1, "5")}
+
+
+@pytest.mark.parametrize("action", ["reset", "hide"])
+def test_a_command_has_a_number_before_it_looks_for_whom_a_member_counts(
+    club: Club, begin: Callable[..., Future[Any]], action: str
+) -> None:
+    club.scores("b", ("A", 10))
+    gate, asking = club.pipeline.connection(), club.pipeline.connection()
+    gate.execute("LOCK TABLE truerank.member IN ACCESS EXCLUSIVE MODE")
+
+    done = begin(end, asking, action)
+    club.until_blocked(asking)
+    numbered = club.pipeline.conn.execute(
+        "SELECT backend_xid IS NOT NULL FROM pg_stat_activity WHERE pid = %s",
+        (asking.info.backend_pid,),
+    ).fetchone()
+    gate.rollback()
+    done.result(30)
+
+    assert numbered == (True,)

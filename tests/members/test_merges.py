@@ -356,16 +356,60 @@ def test_scores_and_merges_at_once_lose_nothing(
     assert club.settled() == {"A": (1, "75"), "m0": (1, "75")}
 
 
-def test_a_merge_that_waits_in_vain_changes_nothing(club: Club) -> None:
+def test_a_merge_waits_for_nobody_for_ever_and_in_vain_changes_nothing(club: Club) -> None:
     club.scores("b", ("A", 1), ("B", 2))
     with club.pipeline.connection() as holding, club.pipeline.connection() as merging:
+        # Above READ COMMITTED it also holds what all merges lock.
+        holding.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         club.pipeline.submit("b", {"A": 4}, holding)
-        merging.execute("SET lock_timeout = '50ms'")
+        merging.execute("SET statement_timeout = '30s'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             merging.execute(MERGE, ("B", "A"))
         merging.rollback()
 
     assert club.settled() == {"A": (1, "5"), "B": (2, "2")}
+
+
+def test_merges_that_cannot_be_completed_leave_the_others_their_turn(club: Club) -> None:
+    club.client.create_board("other", seasons=["all"])
+    club.scores("b", ("A", 1))
+    club.scores("other", ("C", 1))
+    for member, into in (("1", "A"), ("2", "A"), ("B", "C")):
+        club.does("merge", member, into)
+    with club.pipeline.connection() as closing:
+        closing.autocommit = True
+        lock = "SELECT {}(truerank.lock_class(), id & 255) FROM truerank.board WHERE key = 'b'"
+        closing.execute(lock.format("pg_advisory_lock"))
+
+        for _ in range(4):
+            club.pipeline.conn.execute("SELECT truerank.sweep_members(2)")
+
+        left = closing.execute("SELECT member FROM truerank.merging ORDER BY member").fetchall()
+        closing.execute(lock.format("pg_advisory_unlock"))
+    assert left == [("1",), ("2",)]
+    assert sweep(club) == []
+
+
+def test_a_merge_leaves_a_deleted_board_alone(club: Club) -> None:
+    club.client.create_board("gone", seasons=["all"])
+    club.scores("gone", ("A", 1), ("B", 2))
+    club.scores("b", ("A", 1), ("B", 2))
+    club.client.delete_board("gone", **WHY)
+    conn = club.pipeline.conn
+    assert club.client.purge_boards() == 2, "the standings; the events are left"
+
+    club.does("merge", "B", "A")
+    while sweep(club):
+        pass
+
+    held = conn.execute(
+        "SELECT count(*) FROM truerank.standing AS s"
+        " JOIN truerank.board AS b ON b.id = s.ranking >> 36 WHERE b.deleted_at IS NOT NULL"
+    )
+    assert held.fetchone() == (0,)
+    while club.client.purge_boards():
+        pass
+    assert club.settled() == {"A": (1, "3")}
 
 
 def test_history_that_is_forgotten_after_a_merge_counts_once(club: Club) -> None:
@@ -385,3 +429,13 @@ def test_history_that_is_forgotten_after_a_merge_counts_once(club: Club) -> None
     club.client.amend_event("b", recent.event_id, 2, correction_id="c", **WHY)
 
     assert club.settled() == {"A": (1, "32")}
+
+
+def test_a_merge_that_a_dump_brought_from_another_server_becomes_complete(club: Club) -> None:
+    club.scores("b", ("A", 1), ("B", 2))
+    club.does("merge", "B", "A")
+    club.pipeline.conn.execute("UPDATE truerank.merging SET known_from = '5000000000000'")
+
+    wait_until(lambda: not sweep(club), "the merge to be complete")
+
+    assert club.settled() == {"A": (1, "3")}

@@ -80,6 +80,17 @@ def test_a_postgresql_that_is_away_costs_names_not_ranks(stopped: Pipeline) -> N
     assert [(e.rank, e.member, e.profile) for e in page.entries] == [(1, "ann", None)]
 
 
+def test_a_member_who_is_deleted_leaves_no_name(stopped: Pipeline) -> None:
+    stopped.client.set_profiles([Profile(member="ann", name="Ann", details={"a": 1})])
+
+    stopped.client.delete_member("ann", actor="eve", reason="asked", timeout_s=0)
+
+    row = stopped.conn.execute(
+        "SELECT count(*) FROM truerank.member WHERE display_name IS NOT NULL OR profile IS NOT NULL"
+    ).fetchone()
+    assert row == (0,)
+
+
 @pytest.mark.parametrize(
     ("profile", "field"),
     [

@@ -230,6 +230,38 @@ def test_a_season_cannot_reach_back_before_the_history(
     assert score(tr, "cup") == "5"
 
 
+def test_a_season_that_ended_just_where_the_history_begins_keeps_its_end(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_season("b", "cup", NOW - 50 * DAY, NOW - 35 * DAY)
+    submit(conn, event("old", 40, value=5), event("new", 5, value=2))
+    keep(tr, 30)
+    forget(tr)
+    conn.execute("UPDATE truerank.ranking SET ends_at = b.history_from FROM truerank.board AS b")
+
+    with pytest.raises(InvalidInput, match="forgotten"):
+        tr.change_season("b", "cup", NOW - 50 * DAY, NOW, **BY)
+
+    assert score(tr, "cup") == "5"
+
+
+def test_a_deleted_member_leaves_no_standing_of_those_merged_into_it(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    submit(conn, event("a", 100, value=5), event("b", 100, member="bob", value=7))
+    keep(tr, 30)
+    forget(tr)
+    tr.merge_members("bob", "ann", **BY, timeout_s=0)
+
+    tr.delete_member("ann", **BY, timeout_s=0)
+
+    assert conn.execute("SELECT ranking, member FROM truerank.standing").fetchall() == []
+    told = conn.execute(
+        "SELECT count(DISTINCT ranking) FROM truerank.outbox WHERE op = 'd' AND member = 'bob'"
+    )
+    assert told.fetchone() == (2,), "every copy drops them"
+
+
 @pytest.fixture
 def writer(database_url: str) -> Iterator[Connection]:
     """A connection in transactions of its own."""
@@ -308,3 +340,33 @@ def test_a_worker_forgets_by_itself(single: Pipeline) -> None:
     assert single.conn.execute("SELECT kind::text FROM truerank.event").fetchall() == [("f",)]
     single.settle(projector)
     assert differences(single) == []
+
+
+def test_a_board_whose_walk_somebody_holds_is_passed_by(
+    tr: truerank.Truerank, conn: Connection, writer: Connection
+) -> None:
+    submit(conn, event("old", 40))
+    keep(tr, 30)
+    forget(tr)
+    submit(conn, event("older", 29))
+    keep(tr, 20)
+    writer.execute("SELECT FROM truerank.pruning FOR SHARE")
+    conn.execute("SET lock_timeout = '1s'")
+
+    held = conn.execute("SELECT removed, pending FROM truerank.prune_events(10)").fetchone()
+    conn.execute("SELECT truerank.raise_horizon(id) FROM truerank.board")
+    writer.rollback()
+
+    assert held == (0, True)
+    assert forget(tr) == 1
+
+
+def test_a_walk_that_a_dump_brought_from_another_server_goes_on(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    submit(conn, event("old", 40))
+    keep(tr, 30)
+    tr.prune_events("b", at_once=True)
+    conn.execute("UPDATE truerank.pruning SET barrier = '5000000000000'")
+
+    assert forget(tr) == 1

@@ -134,3 +134,41 @@ def test_a_step_takes_as_many_statements_with_full_segments_as_with_empty_ones(
     full: Any = statements(beating, {f"m{i}": 1 for i in range(300)})
 
     assert max(full) <= max(empty)
+
+
+def read_by_a_turn(pipe: Pipeline, rows_n: int) -> int:
+    """How many rows of a full segment, read by every copy, a turn reads; of 16 copies."""
+    pipe.conn.execute(
+        """INSERT INTO truerank.outbox
+           SELECT 1, 0, 'p', 1::bigint << 36, n, pg_current_xact_id(), 'm' || n, '\\x00'
+           FROM generate_series(1, %s) AS n""",
+        (rows_n,),
+    )
+    tick = pipe.conn.execute(
+        "SELECT id FROM truerank.take_tick(pg_current_snapshot(), true)"
+    ).fetchone()
+    assert tick is not None
+    pipe.conn.execute(
+        """INSERT INTO truerank.generation (id, grp, epoch, state, cursor_tick, cursor_snapshot)
+           SELECT gen_random_uuid(), g, s.epoch, 'live', t.id, t.snapshot
+           FROM truerank.tick AS t, truerank.setting AS s, generate_series(0, 15) AS g
+           WHERE t.id = %s""",
+        tick,
+    )
+    with pipe.conn.transaction(force_rollback=True):
+        assert turn(pipe) is Turn.TURNED
+        counted = pipe.conn.execute(
+            """SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+               WHERE relid = 'truerank.outbox_1'::regclass"""
+        ).fetchone()
+    pipe.conn.execute("DELETE FROM truerank.generation")
+    assert counted is not None
+    return int(counted[0])
+
+
+def test_a_turn_reads_as_many_rows_of_a_large_segment_as_of_a_small_one(single: Pipeline) -> None:
+    small = read_by_a_turn(single, 10)
+
+    large = read_by_a_turn(single, 5_000)
+
+    assert large <= small + 16

@@ -1,5 +1,6 @@
 """What a board may be, which commands it takes, and what it refuses whole."""
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
@@ -118,6 +119,47 @@ def test_deleted_boards_that_have_nothing_left_are_not_looked_at_again(
     after = conn.execute("SELECT key, purged_at, xmin FROM truerank.board ORDER BY id").fetchall()
     assert all(purged_at for _, purged_at, _ in before)
     assert after[:3] == before
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_of_a_deleted_board_nothing_is_left_where_two_purge_it_at_once(
+    tr: truerank.Truerank,
+    conn: Connection,
+    connect: Connect,
+    begin: Callable[..., Future[Any]],
+    *,
+    events: bool,
+) -> None:
+    purge = "SELECT truerank.purge_boards(20)"
+    tr.create_board("b", seasons=["all"])
+    conn.execute(
+        "SELECT count(*) FROM truerank.submit_scores('b', ARRAY(SELECT 'e' || g FROM g),"
+        " ARRAY(SELECT 'm' || g FROM g), ARRAY(SELECT g.g FROM g))".replace(
+            "FROM g", "FROM generate_series(1, 30) AS g"
+        )
+    )
+    tr.delete_board("b", **BY)
+    if events:
+        assert [conn.execute(purge).fetchone() for _ in range(2)] == [(20,), (10,)]
+    else:
+        conn.execute("DELETE FROM truerank.event")  # as a retention leaves it
+    first = connect(autocommit=False)
+    assert first.execute(purge).fetchone() == (20,)
+
+    # Done at once, or after the first one commits; either way the rest is somebody's to remove.
+    second = begin(connect().execute, purge)
+    with contextlib.suppress(TimeoutError):
+        second.result(0.5)
+    first.commit()
+    second.result(30)
+    while conn.execute(purge).fetchone() != (0,):
+        pass
+
+    left = conn.execute(
+        "SELECT (SELECT count(*) FROM truerank.event), (SELECT count(*) FROM truerank.standing),"
+        " purged_at IS NOT NULL FROM truerank.board"
+    )
+    assert left.fetchone() == (0, 0, True)
 
 
 def test_a_day_in_a_rule_has_24_hours_in_the_zone_of_any_session(

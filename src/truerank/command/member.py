@@ -99,6 +99,7 @@ def merge(
         InvalidInput: a field is malformed; `field` names it.
         MergeRefused: both are one already, the first was merged into another, or a total would
             leave its board's range; `reason` says which. Nothing was changed.
+        Contended: another transaction held a lock for two seconds. Nothing was changed.
 
     Source: `schema/functions/merge_members.sql`.
     """

@@ -177,6 +177,7 @@ class Members(Base):
         Raises:
             MergeRefused: both are one already, `member` was merged into another, or a total would
                 leave its board's range. Nothing was changed.
+            Contended: other transactions were in the way several times. Nothing was changed.
         """
         return (
             yield from self._said(

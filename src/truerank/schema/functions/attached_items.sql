@@ -2,7 +2,7 @@
 --
 -- An id on both sides is one correction. Of an id that is withdrawn the revision's row is locked,
 -- and made where it is missing: whoever works on the same id comes after us.
--- Returns: new facts in their order, then those to void.
+-- Returns: new facts in their order, then those to void; given is the time of the old fact.
 CREATE OR REPLACE FUNCTION truerank.attached_items(
     p_board_id integer, p_old truerank.attached_fact[], p_new truerank.attached_fact[]
 ) RETURNS truerank.attached_item[]
@@ -34,15 +34,16 @@ BEGIN
         WHERE f.event_id IS NOT NULL
         ORDER BY uuid, f.ord
     ), item AS (
-        SELECT c.fact, c.uuid, c.ord,
+        SELECT c.fact, c.uuid, c.ord, (g.fact).occurred_at AS was_at,
                CASE WHEN g.uuid IS NULL THEN 'submit' ELSE 'correct' END AS action
         FROM came AS c LEFT JOIN gone AS g ON g.uuid = c.uuid
         UNION ALL
-        SELECT g.fact, g.uuid, coalesce(cardinality(p_new), 0) + g.ord, 'void'
+        SELECT g.fact, g.uuid, coalesce(cardinality(p_new), 0) + g.ord, (g.fact).occurred_at,
+               'void'
         FROM gone AS g WHERE NOT EXISTS (SELECT FROM came AS c WHERE c.uuid = g.uuid)
     )
     SELECT array_agg((i.ord, i.fact, i.uuid, i.action, coalesce(r.last, 0),
-                      coalesce(r.withdrawn, false), NULL, NULL, NULL, NULL
+                      coalesce(r.withdrawn, false), NULL, i.was_at, NULL, NULL
                       )::truerank.attached_item ORDER BY i.ord)
     INTO v_item
     FROM item AS i

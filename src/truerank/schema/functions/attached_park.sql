@@ -43,6 +43,8 @@ BEGIN
            CASE i.code
                WHEN 'event_conflict' THEN 'the event id names another event of the board'
                WHEN 'event_void' THEN 'a person voided the event of this row'
+               WHEN 'history_incomplete' THEN
+                   'the event of this row is older than what the board remembers, and stays'
                ELSE format('board %s: %s', p_key, i.code) END
     FROM (SELECT i.*, row_number() OVER (
               PARTITION BY coalesce(i.uuid::text, i.ord::text) ORDER BY i.ord DESC) AS latest

@@ -1,4 +1,4 @@
--- attached_withdraw: void the events of rows that changed or went.
+-- attached_withdraw: void the events of rows that changed or went, where nothing refuses it.
 --
 -- Standings of all events concerned, old and new, are locked first and in one order: the void and
 -- what is submitted in its place are two calls, and would lock in two orders. (A standing that
@@ -46,10 +46,11 @@ BEGIN
     SELECT array_agg(i.uuid ORDER BY i.ord), array_agg(i.id ORDER BY i.ord) INTO v_uuids, v_ids
     FROM (SELECT DISTINCT ON (i.uuid) i.uuid, i.ord,
                  truerank.attached_id((i.fact).event_id, i.last) AS id
-          FROM unnest(p_item) AS i WHERE i.action <> 'submit' ORDER BY i.uuid, i.ord) AS i;
+          FROM unnest(p_item) AS i
+          WHERE i.action <> 'submit' AND i.outcome IS NULL ORDER BY i.uuid, i.ord) AS i;
     WITH receipt AS MATERIALIZED (
         SELECT DISTINCT ON (v.ord) v.ord, v.outcome, v.code
-        FROM truerank.void_events(p_key, v_ids, p_actor, p_reason) AS v
+        FROM truerank.void_events(p_key, coalesce(v_ids, '{}'), p_actor, p_reason) AS v
     ), void AS MATERIALIZED (
         SELECT u.uuid, v.outcome, v.code
         FROM unnest(v_uuids) WITH ORDINALITY AS u (uuid, ord)
@@ -62,17 +63,26 @@ BEGIN
     )
     SELECT array_agg((i.ord, i.fact, i.uuid, i.action, i.last,
             i.withdrawn OR v.outcome IS NOT DISTINCT FROM 'applied', NULL, NULL, j.outcome,
-            CASE WHEN j.outcome = 'refused' THEN coalesce(v.code, 'event_void') END
+            CASE WHEN i.outcome IS NOT NULL THEN i.code
+                 WHEN j.outcome = 'refused' THEN coalesce(v.code, 'event_void') END
             )::truerank.attached_item ORDER BY i.ord)
     INTO v_item
     FROM unnest(p_item) AS i
     LEFT JOIN void AS v ON v.uuid = i.uuid AND i.action <> 'submit'
     CROSS JOIN LATERAL (SELECT CASE
+        WHEN i.outcome IS NOT NULL THEN i.outcome
         WHEN v.outcome = 'conflict' THEN 'refused'
         WHEN v.code IS NOT NULL AND v.code <> 'event_unknown' THEN 'refused'
         WHEN i.action = 'void' THEN 'voided'
         WHEN i.action = 'correct' AND v.outcome = 'duplicate' AND NOT i.withdrawn THEN 'refused'
         END AS outcome) AS j;
+    -- Once the event is forgotten and its row has another time, nothing would tell that it counts:
+    -- a revision that there is not says so from now on.
+    UPDATE truerank.revision AS r SET
+        last = coalesce(truerank.free_revision(r.board_id, (i.fact).event_id, 0), 0)
+    FROM unnest(v_item) AS i
+    WHERE r.board_id = p_attachment.board_id AND r.event_uuid = i.uuid AND r.last = 0
+      AND i.action <> 'submit' AND i.code = 'history_incomplete';
     RETURN v_item;
 END
 $$;

@@ -2,19 +2,20 @@
 --
 -- Standings follow in the same transaction: members with events between the old and the new bounds
 -- are computed from their events. Nothing is half done.
--- Locks:   the board's advisory lock, by trying and never queued: a writer under way knows the old
---          bounds. Then standings in order of member.
+-- Locks:   the board's row and its advisory lock, by trying and never queued: a writer under way
+--          knows the old bounds. Then standings in order of member.
 -- Returns: changed, same, board_unknown, season_unknown, season_final, or history_incomplete where
 --          events between the old and the new bounds may be forgotten.
 -- Raises:  25001 above READ COMMITTED, where events that were just committed can't be seen;
---          check_violation where starts_at isn't before ends_at; 55P03 where writers of the board
---          hold their transactions open for two seconds; numeric_value_out_of_range where a total
---          would leave the board's range.
+--          check_violation where starts_at isn't before ends_at; 55P03 where writers of the board,
+--          or who changes it, hold their transactions open for two seconds;
+--          numeric_value_out_of_range where a total would leave the board's range.
 CREATE OR REPLACE FUNCTION truerank.change_season(
     p_board text, p_label text, p_starts_at timestamptz, p_ends_at timestamptz,
     p_actor text, p_reason text
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
     v_board truerank.board;
     v_old truerank.ranking;
@@ -24,18 +25,10 @@ DECLARE
     v_changed truerank.changed[];
 BEGIN
     PERFORM truerank.need_read_committed();
-    SELECT b.* INTO v_board FROM truerank.board AS b
-    WHERE b.key = p_board AND b.deleted_at IS NULL;
+    v_board := truerank.lock_board_alone(p_board, true);
     IF v_board.id IS NULL THEN
         RETURN 'board_unknown';
     END IF;
-    FOR v_try IN 1..100 LOOP
-        EXIT WHEN pg_try_advisory_xact_lock(truerank.lock_class(), v_board.id & 255);
-        IF v_try = 100 THEN
-            RAISE lock_not_available USING MESSAGE = 'writers of the board are under way';
-        END IF;
-        PERFORM pg_sleep(0.02);
-    END LOOP;
     SELECT r.* INTO v_old FROM truerank.ranking AS r
     WHERE r.board_id = v_board.id AND r.season = p_label AND r.period = 'custom'
       AND r.kind = 'live' FOR UPDATE;
@@ -51,7 +44,7 @@ BEGIN
     UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id
     RETURNING history_from INTO v_history_from;
     IF v_old.starts_at <> p_starts_at AND least(v_old.starts_at, p_starts_at) < v_history_from
-       OR v_old.ends_at <> p_ends_at AND least(v_old.ends_at, p_ends_at) < v_history_from THEN
+       OR v_old.ends_at <> p_ends_at AND least(v_old.ends_at, p_ends_at) <= v_history_from THEN
         RETURN 'history_incomplete';
     END IF;
     UPDATE truerank.ranking SET starts_at = p_starts_at, ends_at = p_ends_at WHERE id = v_old.id;
@@ -77,7 +70,7 @@ BEGIN
     FROM unnest(v_members) AS m
     CROSS JOIN LATERAL truerank.fold_events(
         v_board, v_old.id, truerank.names_of(m), p_starts_at, p_ends_at) AS f
-    ORDER BY m
+    ORDER BY m COLLATE "C"
     ON CONFLICT (ranking, member) DO NOTHING;
     -- Also draws the versions of the rows just inserted, in a statement after the insert.
     SELECT array_agg(c) INTO v_changed FROM truerank.recompute_standings(

@@ -12,7 +12,7 @@ BEGIN
     WITH counted AS (
         INSERT INTO truerank.rate AS r (board_id, member, minute, events)
         SELECT p_board.id, m, date_trunc('minute', p_received_at), count(*)
-        FROM unnest(p_members) AS m GROUP BY m ORDER BY m
+        FROM unnest(p_members) AS m GROUP BY m ORDER BY m COLLATE "C"
         ON CONFLICT (board_id, member, minute) DO UPDATE SET events = r.events + excluded.events
         RETURNING events
     )

@@ -1,16 +1,19 @@
 -- end_past: let a member's events up to now count no longer, and drop its standings.
 --
+-- So of those merged into it: where a season ended before the board's history begins, their
+-- standings are still there.
 -- p_board_id 0: on all boards. An event that commits later begins at zero: what is dropped and
 -- what has ended are told apart by one snapshot, after all standings that it shows were locked. A
 -- command under way has either ended by then, or waits, or touches none of those standings.
--- Locks:   the boards' advisory locks (shared), standings in order of ranking.
+-- Locks:   the boards' advisory locks (shared), standings by ranking and member.
 -- Returns: how many events have ended.
 -- Raises:  25001 above READ COMMITTED; 40001 where commands come faster than they can be waited for.
 CREATE OR REPLACE FUNCTION truerank.end_past(p_member text, p_board_id integer) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_names text[] := truerank.names_of(p_member);
-    v_locked bigint[];
+    v_rankings bigint[];
+    v_members text[];
     v_whole boolean;
     v_ended bigint;
     v_changed truerank.changed[];
@@ -18,17 +21,21 @@ BEGIN
     PERFORM truerank.need_read_committed();
     PERFORM truerank.lock_boards_of(p_member, p_board_id);
     FOR v_try IN 1..20 LOOP
-        v_locked := ARRAY(
-            SELECT s.ranking FROM truerank.standing AS s
-            WHERE s.ranking = ANY (ARRAY(
-                    SELECT r FROM truerank.member_rankings(p_member, p_board_id) AS r))
-              AND s.member = p_member
-            ORDER BY s.ranking FOR UPDATE);
+        SELECT array_agg(s.ranking), array_agg(s.member) INTO v_rankings, v_members
+        FROM (SELECT s.ranking, s.member FROM truerank.standing AS s
+              WHERE s.ranking = ANY (ARRAY(
+                      SELECT r FROM truerank.member_rankings(p_member, p_board_id) AS r))
+                AND s.member = ANY (v_names)
+              ORDER BY s.ranking, s.member FOR UPDATE) AS s;
         WITH seen AS MATERIALIZED (
-            SELECT s.ranking FROM truerank.member_rankings(p_member, p_board_id) AS r
-            JOIN truerank.standing AS s ON s.ranking = r AND s.member = p_member
+            SELECT DISTINCT s.ranking, s.member
+            FROM truerank.member_rankings(p_member, p_board_id) AS r
+            JOIN truerank.standing AS s ON s.ranking = r AND s.member = ANY (v_names)
         ), whole AS MATERIALIZED (
-            SELECT NOT EXISTS (SELECT FROM seen AS s WHERE s.ranking <> ALL (v_locked)) AS is_so
+            SELECT NOT EXISTS (
+                SELECT FROM seen AS s WHERE (s.ranking, s.member) NOT IN (
+                    SELECT l.ranking, l.member
+                    FROM unnest(v_rankings, v_members) AS l (ranking, member))) AS is_so
         ), ended AS (
             UPDATE truerank.event AS e SET ended_at = clock_timestamp()
             WHERE (SELECT w.is_so FROM whole AS w) AND e.member = ANY (v_names)
@@ -45,7 +52,7 @@ BEGIN
             RETURNING 1
         ), gone AS (
             DELETE FROM truerank.standing AS s
-            WHERE (SELECT w.is_so FROM whole AS w) AND s.member = p_member
+            WHERE (SELECT w.is_so FROM whole AS w) AND s.member = ANY (v_names)
               AND s.ranking IN (SELECT x.ranking FROM seen AS x)
             RETURNING s.ranking, s.member, NULL::bytea, nextval('truerank.version'), NULL::bigint
         )

@@ -10,11 +10,13 @@
 -- Returns: one row: changed or same; or, with nothing changed, merge_cycle (both are one already),
 --          merged_elsewhere (p_from was merged into another), total_out_of_range. The member that
 --          remains, the transaction, the groups of its boards.
--- Raises:  25001 above READ COMMITTED; 22023 for a bad id.
+-- Raises:  25001 above READ COMMITTED; 22023 for a bad id; 55P03 where others hold a lock for two
+--          seconds: who waits for the merge waits for them, too.
 CREATE OR REPLACE FUNCTION truerank.merge_members(
     p_from text, p_into text, p_actor text, p_reason text
 ) RETURNS TABLE (outcome text, member text, token xid8, groups smallint[])
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
     v_merged_into text;
 BEGIN

@@ -27,10 +27,14 @@ BEGIN
     LOOP
         SELECT p.* INTO v_pruning FROM truerank.pruning AS p
         WHERE p.board_id = v_id FOR UPDATE SKIP LOCKED;
-        IF NOT FOUND OR v_pruning.ended_at IS NOT NULL THEN
+        IF NOT FOUND AND EXISTS (SELECT FROM truerank.pruning AS p WHERE p.board_id = v_id) THEN
+            pending := true;
+        ELSIF v_pruning.board_id IS NULL OR v_pruning.ended_at IS NOT NULL THEN
             PERFORM truerank.raise_horizon(v_id);
             pending := true;
-        ELSIF v_pruning.barrier IS NULL THEN
+        ELSIF v_pruning.barrier IS NULL
+              OR v_pruning.barrier > pg_snapshot_xmax(pg_current_snapshot()) THEN
+            -- A number that is yet to come is another cluster's, from which a dump brought it.
             -- A later transaction than the one that raised the horizon: who has a higher number
             -- than all there are now reads the new one.
             UPDATE truerank.pruning SET barrier = pg_snapshot_xmax(pg_current_snapshot())

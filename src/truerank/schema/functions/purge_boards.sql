@@ -2,7 +2,7 @@
 --
 -- Each standing leaves by an outbox row, so that every copy drops it. The board's row stays, with
 -- its number, for the audit; a number is never used again.
--- Returns: rows removed; 0 when nothing is left.
+-- Returns: rows removed; 0 when nothing is left on which no other session works.
 CREATE OR REPLACE FUNCTION truerank.purge_boards(p_rows_max integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -13,6 +13,7 @@ BEGIN
     FOR v_board IN
         SELECT b.* FROM truerank.board AS b
         WHERE b.deleted_at IS NOT NULL AND b.purged_at IS NULL ORDER BY b.id
+        FOR UPDATE SKIP LOCKED
     LOOP
         WITH slice AS (
             SELECT s.ranking, s.member FROM truerank.standing AS s
@@ -45,7 +46,15 @@ BEGIN
         IF v_removed > 0 THEN
             RETURN v_removed;
         END IF;
-        UPDATE truerank.board SET purged_at = clock_timestamp() WHERE id = v_board.id;
+        UPDATE truerank.board AS b SET purged_at = clock_timestamp()
+        WHERE b.id = v_board.id
+          AND NOT EXISTS (SELECT FROM truerank.standing AS s
+                          WHERE s.ranking >= v_board.id::bigint << 36
+                            AND s.ranking < (v_board.id::bigint + 1) << 36)
+          AND NOT EXISTS (SELECT FROM truerank.opening AS o
+                          WHERE o.ranking >= v_board.id::bigint << 36
+                            AND o.ranking < (v_board.id::bigint + 1) << 36)
+          AND NOT EXISTS (SELECT FROM truerank.event AS e WHERE e.board_id = v_board.id);
     END LOOP;
     RETURN 0;
 END

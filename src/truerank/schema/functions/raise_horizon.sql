@@ -12,10 +12,15 @@ BEGIN
     IF NOT FOUND OR v_board.retention IS NULL THEN
         RETURN;
     END IF;
-    INSERT INTO truerank.pruning AS p (board_id) VALUES (p_board_id)
-    ON CONFLICT (board_id) DO UPDATE SET
-        barrier = NULL, after_member = '', began_at = clock_timestamp(), ended_at = NULL
-    WHERE p.ended_at IS NOT NULL;
+    INSERT INTO truerank.pruning (board_id) VALUES (p_board_id) ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        UPDATE truerank.pruning AS p SET
+            barrier = NULL, after_member = '', began_at = clock_timestamp(), ended_at = NULL
+        FROM (SELECT h.board_id FROM truerank.pruning AS h
+              WHERE h.board_id = p_board_id AND h.ended_at IS NOT NULL
+              FOR UPDATE SKIP LOCKED) AS h
+        WHERE p.board_id = h.board_id;
+    END IF;
     IF FOUND THEN
         UPDATE truerank.board SET
             history_from = greatest(history_from, clock_timestamp() - retention)

@@ -34,8 +34,9 @@ BEGIN
        AND (p_action <> 'ban' OR NOT isfinite(p_until) OR p_until <= clock_timestamp()) THEN
         RAISE invalid_parameter_value USING MESSAGE = 'only a ban has an end, and it is to come';
     END IF;
-    member := truerank.owner_of(p_member);
+    -- Known to be under way before it looks for whom the member counts: see sweep_members.
     token := pg_current_xact_id();
+    member := truerank.owner_of(p_member);
     IF p_board IS NOT NULL THEN
         SELECT b.id INTO v_board_id FROM truerank.board AS b
         WHERE b.key = p_board AND b.deleted_at IS NULL;
@@ -49,11 +50,22 @@ BEGIN
         SELECT DISTINCT b.grp FROM truerank.board AS b
         WHERE (v_board_id = 0 OR b.id = v_board_id) AND truerank.has_history(b, truerank.names_of(member)));
 
+    IF p_action = 'delete' THEN
+        -- Before the standings, as merges and commands that lift a ban lock them.
+        INSERT INTO truerank.member_state (board_id, member) VALUES (v_board_id, member)
+        ON CONFLICT DO NOTHING;
+        PERFORM FROM truerank.member_state AS s
+        WHERE s.member = set_member_state.member AND (v_board_id = 0 OR s.board_id = v_board_id)
+        ORDER BY s.board_id FOR UPDATE;
+    END IF;
     IF p_action IN ('reset', 'delete') THEN
         v_ended := truerank.end_past(member, v_board_id);
         v_changed := v_ended > 0;
     END IF;
     IF p_action = 'delete' AND v_board_id = 0 THEN
+        UPDATE truerank.member AS m SET display_name = NULL, profile = NULL
+        WHERE m.id = ANY (truerank.names_of(set_member_state.member))
+          AND (m.display_name IS NOT NULL OR m.profile IS NOT NULL);
         FOR v_scope IN
             SELECT s.board_id FROM truerank.member_state AS s
             WHERE s.member = set_member_state.member AND s.board_id <> 0 ORDER BY s.board_id

@@ -3,6 +3,7 @@
 -- A transaction that was under way during a merge may not have known of it, and have added events
 -- or standings to the id that is no more. Until all such transactions have ended, what they add is
 -- brought over; afterwards once more, for what left no standing behind, and then no longer.
+-- Each has its turn, however many can't be completed.
 -- Never waits long for a lock: who is in the way is met again in the next call.
 -- Returns: how many bans it lifted and merges it worked on.
 CREATE OR REPLACE FUNCTION truerank.sweep_members(p_limit integer) RETURNS bigint
@@ -17,9 +18,13 @@ BEGIN
         RETURN v_done;  -- the next call is another transaction, and may be another
     END IF;
     FOR v_merge IN
-        SELECT m.* FROM truerank.merging AS m ORDER BY m.member LIMIT p_limit FOR UPDATE SKIP LOCKED
+        SELECT m.* FROM truerank.merging AS m ORDER BY m.tried_at, m.member LIMIT p_limit
+        FOR UPDATE SKIP LOCKED
     LOOP
-        IF v_merge.known_from IS NULL THEN
+        UPDATE truerank.merging SET tried_at = clock_timestamp() WHERE member = v_merge.member;
+        -- A number that is yet to come is another cluster's, from which a dump brought it.
+        IF v_merge.known_from IS NULL
+           OR v_merge.known_from > pg_snapshot_xmax(pg_current_snapshot()) THEN
             UPDATE truerank.merging SET known_from = pg_snapshot_xmax(pg_current_snapshot())
             WHERE member = v_merge.member;
             CONTINUE;

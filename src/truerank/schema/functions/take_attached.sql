@@ -23,6 +23,7 @@ BEGIN
                           'refused', 'board_unknown')::truerank.attached_item ORDER BY i.ord)
         INTO v_item FROM unnest(v_item) AS i;
     ELSE
+        v_item := truerank.attached_incomplete(p_attachment, v_key, v_item);
         IF cardinality(p_old) > 0 THEN
             v_item := truerank.attached_withdraw(p_attachment, v_key, v_item, p_actor, p_reason);
         END IF;

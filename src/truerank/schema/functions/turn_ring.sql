@@ -68,9 +68,14 @@ BEGIN
         FROM truerank.generation AS g LEFT JOIN truerank.tick AS t ON t.id = g.cursor_tick
         WHERE g.state IN ('live', 'warming')
     LOOP
-        EXECUTE format('SELECT EXISTS (SELECT FROM %s AS o
-                        WHERE NOT pg_visible_in_snapshot(o.xid, $1))', v_outbox)
-        INTO v_unread USING v_oldest;
+        -- Of a segment that is all before the snapshot, as usual, not a row is read: others wait.
+        v_unread := false;
+        IF v_still >= pg_snapshot_xmin(v_oldest) THEN
+            EXECUTE format('SELECT EXISTS (SELECT FROM %s AS o
+                            WHERE o.xid >= pg_snapshot_xmin($1)
+                              AND NOT pg_visible_in_snapshot(o.xid, $1))', v_outbox)
+            INTO v_unread USING v_oldest;
+        END IF;
         IF v_unread OR v_oldest IS NULL OR v_oldest_tick < v_floor THEN
             RETURN 'unread';
         END IF;

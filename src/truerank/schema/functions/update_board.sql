@@ -17,7 +17,7 @@ DECLARE
     v_fixed text;
 BEGIN
     SELECT b.* INTO v_old FROM truerank.board AS b
-    WHERE b.key = p_board AND b.deleted_at IS NULL FOR UPDATE;
+    WHERE b.key = p_board AND b.deleted_at IS NULL FOR NO KEY UPDATE;
     IF v_old.id IS NULL THEN
         RETURN 'board_unknown';
     END IF;

@@ -15,11 +15,11 @@ BEGIN
     RETURN QUERY
     INSERT INTO truerank.standing AS s
         (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-    SELECT DISTINCT ON (r.ranking, e.member)
+    SELECT DISTINCT ON (r.ranking, e.member COLLATE "C")
            r.ranking, e.member, e.value, e.ties, 0, e.at, e.position, true, e.sort_key
     FROM truerank.event_rows(p_board, p_members, p_values, p_ties, p_at, p_positions) AS e
     CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
-    ORDER BY r.ranking, e.member, e.sort_key
+    ORDER BY r.ranking, e.member COLLATE "C", e.sort_key
     ON CONFLICT (ranking, member) DO UPDATE SET
         score = excluded.score,
         ties = excluded.ties,

@@ -21,11 +21,11 @@ BEGIN
     WITH upserted AS (
         INSERT INTO truerank.standing AS s
             (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-        SELECT DISTINCT ON (r.ranking, e.member)
+        SELECT DISTINCT ON (r.ranking, e.member COLLATE "C")
                r.ranking, e.member, e.value, e.ties, 0, e.at, e.position, true, e.sort_key
         FROM truerank.event_rows(p_board, p_members, p_values, p_ties, p_at, p_positions) AS e
         CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.at) AS r
-        ORDER BY r.ranking, e.member, e.at DESC, e.position DESC
+        ORDER BY r.ranking, e.member COLLATE "C", e.at DESC, e.position DESC
         ON CONFLICT (ranking, member) DO UPDATE SET
             score = excluded.score,
             ties = excluded.ties,
@@ -41,8 +41,8 @@ BEGIN
     SELECT array_agg((u.ranking, u.member, u.sort_key, u.version, u.score)::truerank.changed)
     INTO v_direct FROM upserted AS u;
 
-    SELECT array_agg(g.ranking ORDER BY g.ranking, g.member),
-           array_agg(g.member ORDER BY g.ranking, g.member)
+    SELECT array_agg(g.ranking ORDER BY g.ranking, g.member COLLATE "C"),
+           array_agg(g.member ORDER BY g.ranking, g.member COLLATE "C")
     INTO v_rankings, v_members
     FROM (
         SELECT r.ranking, e.member

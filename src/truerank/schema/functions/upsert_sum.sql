@@ -59,7 +59,7 @@ BEGIN
            f.event_position, f.moved, f.sort_key
     FROM keyed AS f
     LEFT JOIN unnest(CASE WHEN v_alike THEN p_seasons END) AS r ON true
-    ORDER BY 1, f.member
+    ORDER BY 1, f.member COLLATE "C"
     ON CONFLICT (ranking, member) DO UPDATE SET
         score = s.score + excluded.score,
         ties = CASE WHEN v_tie_n > 0 THEN truerank.add_ties(s.ties, excluded.ties) END,
