@@ -216,7 +216,10 @@ def test_where_nobody_has_scored_every_answer_is_empty_and_none_is_an_error(
     for words in (["top", "b"], ["rank", "b", "Z"], ["around", "b", "Z"], ["counts", "b", "5"]):
         assert cli(*words, *named) == 0
         assert cli(*words, *named, "--json") == 0
-    for kind, content in (("csv", b"event_id,rank,member,points,occurred_at\r\n"), ("ndjson", b"")):
+    for kind, content in (
+        ("csv", b"event_id,board,rank,member,points,occurred_at\r\n"),
+        ("ndjson", b""),
+    ):
         file = tmp_path / kind
         assert cli("export", "b", *named, "--format", kind, "--output", str(file)) == 0
         assert file.read_bytes() == content

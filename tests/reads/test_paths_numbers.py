@@ -107,7 +107,7 @@ def test_no_number_in_json_is_beyond_what_javascript_keeps_whole(paths: Paths) -
     with paths.http.stream("GET", "/v1/boards/b/live") as answer:
         data = next(line for line in answer.iter_lines() if line.startswith("data: "))
     assert int(json.loads(data.removeprefix("data: "))["tick"]) >= large
-    text = b"".join(csv_lines(found, export_rows(url, found, season), installation="")).decode()
+    text = b"".join(csv_lines(found, export_rows(url, found, season), installation="abc")).decode()
     assert [row["event_id"] for row in csv.DictReader(io.StringIO(text, newline=""))] == [
-        f"standing-{large + i}" for i in (2, 1, 0)
+        f"standing-abc-{large + i}" for i in (2, 1, 0)
     ]
