@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import redis
@@ -47,7 +48,7 @@ def own_rank(engines: Engines, progress: Callable[[str], None], *, short: bool) 
     with _readers(engines, members) as (client, bare):
         ours, theirs = _names(members), _names(members)
         sides: dict[str, Call] = {
-            "truerank": lambda: client.place("bench", next(ours), source="projection"),
+            "truerank": partial(_next_place, client, "bench", ours),
             "ZRANK": lambda: bare.zrank("raw:ranking", next(theirs)),
         }
         rates = _measure(sides, progress, short=short)
@@ -68,11 +69,9 @@ def depth(engines: Engines, progress: Callable[[str], None], *, short: bool) -> 
         for members in (small, large):
             names = _names(members)
             board = f"of {members}"
-            sides[f"rank of {members:,}"] = lambda b=board, n=names: client.place(  # type: ignore[misc]
-                b, next(n), source="projection"
-            )
-            sides[f"page of {members:,}"] = lambda b=board, m=members: client.top(  # type: ignore[misc]
-                b, offset=m // 2, limit=ROWS, source="projection"
+            sides[f"rank of {members:,}"] = partial(_next_place, client, board, names)
+            sides[f"page of {members:,}"] = partial(
+                client.top, board, offset=members // 2, limit=ROWS, source="projection"
             )
         rates = _measure(sides, progress, short=short)
     middles = {side: median(rounds) for side, rounds in rates.items()}
@@ -103,11 +102,9 @@ def fallback(engines: Engines, progress: Callable[[str], None], *, short: bool) 
         (entry,) = client.around_rank("bench", PLACE, limit=1, numbering="ordinal").around
         sides: dict[str, Call] = {}
         for source in ("projection", "database"):
-            sides[f"top {ROWS}, {source}"] = lambda s=source: client.top(  # type: ignore[misc]
-                "bench", limit=ROWS, source=s
-            )
-            sides[f"rank {PLACE}, {source}"] = lambda s=source: client.place(  # type: ignore[misc]
-                "bench", entry.member, source=s
+            sides[f"top {ROWS}, {source}"] = partial(client.top, "bench", limit=ROWS, source=source)
+            sides[f"rank {PLACE}, {source}"] = partial(
+                client.place, "bench", entry.member, source=source
             )
         rates = _measure(sides, progress, short=short)
     middles = {side: median(rounds) for side, rounds in rates.items()}
@@ -146,6 +143,10 @@ def _readers(engines: Engines, members: int) -> Iterator[tuple["truerank.Trueran
 def _client(engines: Engines) -> "truerank.Truerank":
     settings = load(database_url=engines.database_url, redis_url=engines.redis_url)
     return truerank.Truerank(settings)
+
+
+def _next_place(client: "truerank.Truerank", board: str, names: Iterator[str]) -> object:
+    return client.place(board, next(names), source="projection")
 
 
 def _names(members: int) -> Iterator[str]:

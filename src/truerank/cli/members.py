@@ -1,7 +1,8 @@
 """`truerank member`: hide, ban, reset, delete and merge members, and see what was said of one."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -20,10 +21,23 @@ _DEFAULT_WAIT_S = 2.0
 OnBoard = Annotated[
     str | None, Parameter(name="--board", help="On this board only. Without it: everywhere.")
 ]
-Wait = Annotated[
-    float,
-    Parameter(name="--wait-s", help="How many seconds to wait until the projection shows it."),
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Saying:
+    """Who says something of a member, why, and how long it waits."""
+
+    reason: Reason
+    actor: Actor = None
+    wait_s: Annotated[
+        float,
+        Parameter(name="--wait-s", help="How many seconds to wait until the projection shows it."),
+    ] = _DEFAULT_WAIT_S
+
+    def how(self) -> dict[str, Any]:
+        """The same for a client."""
+        return {"actor": login(self.actor), "reason": self.reason, "timeout_s": self.wait_s}
 
 
 def hide(
@@ -31,9 +45,7 @@ def hide(
     /,
     *,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -44,9 +56,7 @@ def hide(
     """
     _run(
         given,
-        lambda client: client.hide_member(
-            member, board=board, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.hide_member(member, board=board, **saying.how()),
         json=json,
     )
 
@@ -56,9 +66,7 @@ def show(
     /,
     *,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -69,9 +77,7 @@ def show(
     """
     _run(
         given,
-        lambda client: client.show_member(
-            member, board=board, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.show_member(member, board=board, **saying.how()),
         json=json,
     )
 
@@ -82,9 +88,7 @@ def ban(
     *,
     until: str | None = None,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -97,14 +101,7 @@ def ban(
     ends_at = None if until is None else read_instant(until, "until")
     _run(
         given,
-        lambda client: client.ban_member(
-            member,
-            until=ends_at,
-            board=board,
-            actor=login(actor),
-            reason=reason,
-            timeout_s=wait_s,
-        ),
+        lambda client: client.ban_member(member, until=ends_at, board=board, **saying.how()),
         json=json,
     )
 
@@ -114,9 +111,7 @@ def unban(
     /,
     *,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -127,9 +122,7 @@ def unban(
     """
     _run(
         given,
-        lambda client: client.unban_member(
-            member, board=board, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.unban_member(member, board=board, **saying.how()),
         json=json,
     )
 
@@ -139,9 +132,7 @@ def reset(
     /,
     *,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -152,9 +143,7 @@ def reset(
     """
     _run(
         given,
-        lambda client: client.reset_member(
-            member, board=board, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.reset_member(member, board=board, **saying.how()),
         json=json,
     )
 
@@ -164,9 +153,7 @@ def delete(
     /,
     *,
     board: OnBoard = None,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -179,9 +166,7 @@ def delete(
     """
     _run(
         given,
-        lambda client: client.delete_member(
-            member, board=board, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.delete_member(member, board=board, **saying.how()),
         json=json,
     )
 
@@ -191,9 +176,7 @@ def merge(
     into: str,
     /,
     *,
-    reason: Reason,
-    actor: Actor = None,
-    wait_s: Wait = _DEFAULT_WAIT_S,
+    saying: Saying,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -205,9 +188,7 @@ def merge(
     """
     _run(
         given,
-        lambda client: client.merge_members(
-            member, into, actor=login(actor), reason=reason, timeout_s=wait_s
-        ),
+        lambda client: client.merge_members(member, into, **saying.how()),
         json=json,
     )
 

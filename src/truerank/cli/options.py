@@ -1,12 +1,11 @@
 """Options that several commands share, described once."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from truerank.cli.context import Context
-from truerank.model import Consistency
 from truerank.read.consistency import consistency_of
 
 Given = Annotated[Context, Parameter(parse=False)]
@@ -31,9 +30,6 @@ Numbers = Annotated[
     Literal["competition", "ordinal"],
     Parameter(name="--numbering", help="How equals are counted: 1224 or 1234."),
 ]
-Names = Annotated[
-    bool, Parameter(name="--names", negative=(), help="Show the members' names as well.")
-]
 From = Annotated[
     Literal["projection", "database"] | None,
     Parameter(
@@ -46,9 +42,10 @@ From = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Freshly:
-    """How fresh an answer must be."""
+class Asked:
+    """Of which season, how fresh, and from where an answer is wanted."""
 
+    season: SeasonLabel = None
     consistency: Annotated[
         str | None,
         Parameter(
@@ -70,21 +67,44 @@ class Freshly:
         ),
     ] = None
 
-    def needed(self) -> Consistency:
-        """What the options say.
+    source: From = None
+
+    @property
+    def projects(self) -> bool:
+        """Whether the projection may answer."""
+        return self.source != "database"
+
+    def how(self) -> dict[str, Any]:
+        """The same for a client.
 
         Raises:
-            InvalidInput: they contradict each other, or one makes no sense.
+            InvalidInput: the options contradict each other, or one makes no sense.
         """
-        return consistency_of(
+        needed = consistency_of(
             consistency=self.consistency,
             at_least=self.at_least,
             max_age=self.max_age,
             wait=self.wait,
         )
+        return {"season": self.season, "consistency": needed, "source": self.source}
 
 
-ANY = Freshly()
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Listed(Asked):
+    """The same where members are listed: with their names, and numbered."""
+
+    names: Annotated[
+        bool, Parameter(name="--names", negative=(), help="Show the members' names as well.")
+    ] = False
+    numbering: Numbers = "competition"
+
+    def how(self) -> dict[str, Any]:
+        """The same for a client; see `Asked.how`."""
+        return super().how() | {"names": self.names, "numbering": self.numbering}
+
+
+ASKED, LISTED = Asked(), Listed()
 Seasons = Annotated[
     str,
     Parameter(name="--seasons", help="Any of all, day, week, month, year, with commas between."),

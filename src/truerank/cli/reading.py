@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from truerank.cli.options import ANY, Freshly, From, Given, Json, Names, Numbers, SeasonLabel
+from truerank.cli.options import ASKED, LISTED, Asked, Given, Json, Listed
 from truerank.cli.output import freshness_words, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Entry, Histogram, Page, Place
@@ -26,15 +26,11 @@ def top(
     board: str,
     /,
     *,
-    season: SeasonLabel = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 10,
     offset: int = 0,
     cursor: str | None = None,
     member: str | None = None,
-    names: Names = False,
-    numbering: Numbers = "competition",
-    freshly: Freshly = ANY,
-    source: From = None,
+    listed: Listed = LISTED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -47,18 +43,14 @@ def top(
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
         member: Show also where this member stands, and who is near, in the same answer.
     """
-    with given.client(project=source != "database") as client:
+    with given.client(project=listed.projects) as client:
         page = client.top(
             board,
-            season,
             limit=limit,
             offset=offset,
             cursor=cursor,
             member=member,
-            names=names,
-            numbering=numbering,
-            consistency=freshly.needed(),
-            source=source,
+            **listed.how(),
         )
     if json:
         write_json(page_json(page))
@@ -76,13 +68,9 @@ def rank(
     members: Annotated[tuple[str, ...], Parameter(name="MEMBER", consume_multiple=True)],
     /,
     *,
-    season: SeasonLabel = None,
     among: Annotated[bool, Parameter(negative=())] = False,
     percentile: Annotated[bool, Parameter(negative=())] = False,
-    names: Names = False,
-    numbering: Numbers = "competition",
-    freshly: Freshly = ANY,
-    source: From = None,
+    listed: Listed = LISTED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -94,17 +82,13 @@ def rank(
         among: Rank them also among themselves.
         percentile: Say also how many percent of the others are below.
     """
-    with given.client(project=source != "database") as client:
+    with given.client(project=listed.projects) as client:
         page = client.places(
             board,
             members,
-            season,
             among=among,
             percentile=percentile,
-            names=names,
-            numbering=numbering,
-            consistency=freshly.needed(),
-            source=source,
+            **listed.how(),
         )
     if json:
         write_json(places_json(page))
@@ -120,12 +104,8 @@ def around(
     /,
     *,
     rank: int | None = None,
-    season: SeasonLabel = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 11,
-    names: Names = False,
-    numbering: Numbers = "competition",
-    freshly: Freshly = ANY,
-    source: From = None,
+    listed: Listed = LISTED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -139,29 +119,21 @@ def around(
     """
     if (member is None) == (rank is None):
         raise InvalidInput("give a member, or --rank", field="member")
-    with given.client(project=source != "database") as client:
+    with given.client(project=listed.projects) as client:
         if member is None:
             assert rank is not None, "one of them is given"
             page = client.around_rank(
                 board,
                 rank,
-                season,
                 limit=limit,
-                names=names,
-                numbering=numbering,
-                consistency=freshly.needed(),
-                source=source,
+                **listed.how(),
             )
         else:
             page = client.around(
                 board,
                 member,
-                season,
                 limit=limit,
-                names=names,
-                numbering=numbering,
-                consistency=freshly.needed(),
-                source=source,
+                **listed.how(),
             )
     if json:
         write_json(window_json(page) if member is None else around_json(page))
@@ -177,14 +149,10 @@ def between(
     *,
     least: Annotated[str | None, Parameter(name="--min")] = None,
     most: Annotated[str | None, Parameter(name="--max")] = None,
-    season: SeasonLabel = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 10,
     offset: int = 0,
     cursor: str | None = None,
-    names: Names = False,
-    numbering: Numbers = "competition",
-    freshly: Freshly = ANY,
-    source: From = None,
+    listed: Listed = LISTED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -198,19 +166,15 @@ def between(
         offset: Rows passed over.
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
     """
-    with given.client(project=source != "database") as client:
+    with given.client(project=listed.projects) as client:
         page = client.between(
             board,
             least,
             most,
-            season,
             limit=limit,
             offset=offset,
             cursor=cursor,
-            names=names,
-            numbering=numbering,
-            consistency=freshly.needed(),
-            source=source,
+            **listed.how(),
         )
     if json:
         write_json(between_json(page))
@@ -229,9 +193,7 @@ def counts(
     ],
     /,
     *,
-    season: SeasonLabel = None,
-    freshly: Freshly = ANY,
-    source: From = None,
+    asked: Asked = ASKED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -241,10 +203,8 @@ def counts(
         board: The board's key.
         scores: One or more, at most 1000, in the board's unit.
     """
-    with given.client(project=source != "database") as client:
-        page = client.count_scores(
-            board, scores, season, consistency=freshly.needed(), source=source
-        )
+    with given.client(project=asked.projects) as client:
+        page = client.count_scores(board, scores, **asked.how())
     if json:
         write_json(counts_json(page))
         return
@@ -266,9 +226,7 @@ def histogram(
     ],
     /,
     *,
-    season: SeasonLabel = None,
-    freshly: Freshly = ANY,
-    source: From = None,
+    asked: Asked = ASKED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -278,8 +236,8 @@ def histogram(
         board: The board's key.
         edges: Scores in the board's unit, rising; each begins a bucket.
     """
-    with given.client(project=source != "database") as client:
-        spread = client.histogram(board, edges, season, consistency=freshly.needed(), source=source)
+    with given.client(project=asked.projects) as client:
+        spread = client.histogram(board, edges, **asked.how())
     if json:
         write_json(histogram_json(spread))
         return

@@ -44,12 +44,7 @@ class Members(Base):
         Raises:
             BoardUnknown: no board has this key.
         """
-        return (
-            yield from self._said(
-                lambda: members.set_state(member, "hide", board=board, actor=actor, reason=reason),
-                timeout_s,
-            )
-        )
+        return (yield from self._set(member, "hide", board, actor, reason, timeout_s=timeout_s))
 
     def show_member(
         self,
@@ -61,12 +56,7 @@ class Members(Base):
         timeout_s: float = _WAIT_S,
     ) -> Steps[MemberChange]:
         """Take a member's wish to be hidden back; a ban stays. See `hide_member`."""
-        return (
-            yield from self._said(
-                lambda: members.set_state(member, "show", board=board, actor=actor, reason=reason),
-                timeout_s,
-            )
-        )
+        return (yield from self._set(member, "show", board, actor, reason, timeout_s=timeout_s))
 
     def ban_member(
         self,
@@ -87,11 +77,8 @@ class Members(Base):
             InvalidInput: `until` is naive or past.
         """
         return (
-            yield from self._said(
-                lambda: members.set_state(
-                    member, "ban", board=board, actor=actor, reason=reason, until=until
-                ),
-                timeout_s,
+            yield from self._set(
+                member, "ban", board, actor, reason, until=until, timeout_s=timeout_s
             )
         )
 
@@ -105,12 +92,7 @@ class Members(Base):
         timeout_s: float = _WAIT_S,
     ) -> Steps[MemberChange]:
         """Lift a ban; who had hidden before stays hidden. See `hide_member`."""
-        return (
-            yield from self._said(
-                lambda: members.set_state(member, "unban", board=board, actor=actor, reason=reason),
-                timeout_s,
-            )
-        )
+        return (yield from self._set(member, "unban", board, actor, reason, timeout_s=timeout_s))
 
     def reset_member(
         self,
@@ -125,12 +107,7 @@ class Members(Base):
 
         See `hide_member`.
         """
-        return (
-            yield from self._said(
-                lambda: members.set_state(member, "reset", board=board, actor=actor, reason=reason),
-                timeout_s,
-            )
-        )
+        return (yield from self._set(member, "reset", board, actor, reason, timeout_s=timeout_s))
 
     def delete_member(
         self,
@@ -145,14 +122,7 @@ class Members(Base):
 
         An event that commits later begins a new life, at zero and in sight. See `hide_member`.
         """
-        return (
-            yield from self._said(
-                lambda: members.set_state(
-                    member, "delete", board=board, actor=actor, reason=reason
-                ),
-                timeout_s,
-            )
-        )
+        return (yield from self._set(member, "delete", board, actor, reason, timeout_s=timeout_s))
 
     def merge_members(
         self,
@@ -188,6 +158,26 @@ class Members(Base):
     def member_states(self, member: str) -> Steps[list[MemberScope]]:
         """All that was said of a member, by board; empty where it is active on every board."""
         return (yield from members.member_states(member))
+
+    def _set(
+        self,
+        member: str,
+        action: str,
+        board: str | None,
+        actor: str,
+        reason: str,
+        *,
+        timeout_s: float,
+        until: datetime | None = None,
+    ) -> Steps[MemberChange]:
+        return (
+            yield from self._said(
+                lambda: members.set_state(
+                    member, action, board=board, actor=actor, reason=reason, until=until
+                ),
+                timeout_s,
+            )
+        )
 
     def _said(
         self, change: Callable[[], Steps[tuple[MemberChange, Sequence[int]]]], timeout_s: float
