@@ -19,7 +19,7 @@ from truerank.embedded import Engines
 from truerank.model import ScoreEvent
 from truerank.projection import worker
 from truerank.projection.link import Link
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 from truerank.settings import load as load_settings
 

@@ -1,4 +1,4 @@
-"""What both kinds of client need to know of their connections: addresses, options, errors."""
+"""The connections of both kinds of client to PostgreSQL, and what the driver's errors mean."""
 
 import asyncio
 import re
@@ -75,6 +75,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     pooled = False
 
+    # One argument more than psycopg's: only the pool calls this, and it always gives it.
     @classmethod
     def connect(cls, conninfo: str = "", *, refusals: Refusals, **kwargs: Any) -> Self:  # type: ignore[override]
         """Connect; note why not."""
@@ -90,6 +91,7 @@ class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     pooled = False
 
+    # See there for its argument.
     @classmethod
     async def connect(cls, conninfo: str = "", *, refusals: Refusals, **kwargs: Any) -> Self:  # type: ignore[override]
         """Connect; note why not."""

@@ -18,6 +18,7 @@ import psycopg
 from truerank.connections import translate
 from truerank.model import Board, Numbering, Season
 from truerank.read.scores import number_at, row_bytes, score_text
+from truerank.read.shapes import time_text
 from truerank.sessions import AWAY
 
 CSV_COLUMNS = ("event_id", "board", "rank", "member", "points", "occurred_at")
@@ -99,7 +100,6 @@ def csv_lines(board: Board, rows: Iterable[ExportedRow], *, installation: str) -
     writer.writerow([*CSV_COLUMNS, *(f"tie {_inert(name)}" for name in ties)])
     yield _taken(buffer)
     for row in rows:
-        at = row.reached_at.isoformat(timespec="microseconds").replace("+00:00", "Z")
         writer.writerow(
             [
                 f"{begins}{row.version}",
@@ -107,7 +107,7 @@ def csv_lines(board: Board, rows: Iterable[ExportedRow], *, installation: str) -
                 row.rank,
                 _inert(row.member),
                 row.score,
-                at,
+                time_text(row.reached_at),
                 *row.ties,
             ],
         )

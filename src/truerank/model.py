@@ -155,7 +155,10 @@ class Consistency:
 
     @classmethod
     def settled(cls) -> "Consistency":
-        """The final result of a closed season, and nothing else: what payouts may read."""
+        """The final result of a closed season, and nothing else: what payouts may read.
+
+        This release closes no season, so it is refused as `NotSettled`.
+        """
         return cls(need=Need.SETTLED)
 
 

@@ -5,7 +5,7 @@ its answer. `truerank.client` runs it on blocking connections, `truerank.aio` on
 A failed request is raised at the `yield`, so logic handles errors in one place as well.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -63,15 +63,13 @@ Request = Query | ScriptCall | Get | HashGet | Commands | Pause
 Steps = Generator[Request, Any, T]
 
 
-def hurried(steps: Steps[T], limit_s: float) -> Steps[T]:
-    """The same steps, whose statements are waited for no longer than this."""
+def changed(steps: Steps[T], change: Callable[[Request], Request]) -> Steps[T]:
+    """The same steps, whose requests pass through a function before they are made."""
     try:
         request = next(steps)
         while True:
-            if isinstance(request, Query):
-                request = replace(request, limit_s=limit_s)
             try:
-                result = yield request
+                result = yield change(request)
             except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
                 request = steps.throw(exc)
             else:
@@ -79,3 +77,8 @@ def hurried(steps: Steps[T], limit_s: float) -> Steps[T]:
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+def hurried(steps: Steps[T], limit_s: float) -> Steps[T]:
+    """The same steps, whose statements are waited for no longer than this."""
+    return changed(steps, lambda r: replace(r, limit_s=limit_s) if isinstance(r, Query) else r)

@@ -10,7 +10,7 @@ import pytest
 import truerank
 from tests.projection.pipeline import Pipeline, differences, pipeline
 from truerank.model import Page, ScoreEvent, Source
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
 
@@ -69,9 +69,9 @@ class World:
         return differences(self.pipeline)
 
 
-@contextmanager
-def world(database_url: str, redis_url: str) -> Iterator[World]:
-    settings = Settings(
+def still(database_url: str, redis_url: str) -> Settings:
+    """Both addresses; nothing is due by time alone, and no answer is remembered."""
+    return Settings(
         database_url=database_url,
         redis_url=redis_url,
         heartbeat_ms=3_600_000,
@@ -79,7 +79,11 @@ def world(database_url: str, redis_url: str) -> Iterator[World]:
         board_cache_ms=1,
         cache_max_ms=0,
     )
-    with pipeline(settings, groups=2) as made:
+
+
+@contextmanager
+def world(database_url: str, redis_url: str) -> Iterator[World]:
+    with pipeline(still(database_url, redis_url), groups=2) as made:
         made_of = World(made, made.projector())
         made_of.project()
         yield made_of

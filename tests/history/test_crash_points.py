@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import truerank
-from tests.history.recorder import FIRST_DAY, random_event
+from tests.history.recorder import FIRST_DAY, Traffic, random_event
 from tests.history.scene import Scene, wait_until
 from truerank.command.attach import AttachmentSpec, attach_table, find_attachment
 from truerank.crashpoints import CRASH_POINTS, VARIABLE
@@ -143,20 +143,29 @@ def start(scene: Scene, point: str, found: str, crash_at: str) -> int:
     return pid
 
 
+def kill(scene: Scene, point: str, found: str, passage: int) -> None:
+    """Start a worker, and see it die at a passage of a point."""
+    killed = start(scene, point, found, f"{point}:{passage}")
+    assert scene.nursery.wait(killed) == KILLED
+
+
+def go_on(scene: Scene, traffic: Traffic) -> None:
+    """Let another worker take over, and judge what became of everything."""
+    scene.start_worker()
+    scene.let_pass(20)
+    scene.finish(traffic, seed=SEED)
+
+
 @pytest.mark.parametrize(("point", "passage", "found"), WORKER_CASES)
 def test_a_worker_killed_anywhere_is_replaced_and_nothing_is_lost_or_invented(
     observed: Scene, point: str, passage: int, found: str
 ) -> None:
     set_up(observed, found)
     with observed.traffic(SEED) as traffic:
-        killed = start(observed, point, found, f"{point}:{passage}")
-        assert observed.nursery.wait(killed) == KILLED
+        kill(observed, point, found, passage)
         observed.look()
 
-        observed.start_worker()
-        observed.let_pass(20)
-
-        observed.finish(traffic, seed=SEED)
+        go_on(observed, traffic)
 
 
 @pytest.mark.parametrize(("point", "passage", "found"), ZOMBIE_CASES)
@@ -188,15 +197,11 @@ def test_a_failover_to_a_replica_that_lacks_the_last_writes_is_read_on_from(
     set_up(observed, found)
     with observed.traffic(SEED) as traffic:
         replica = observed.saved()
-        killed = start(observed, point, found, f"{point}:{passage}")
-        assert observed.nursery.wait(killed) == KILLED
+        kill(observed, point, found, passage)
         observed.go_back(replica)
         observed.look()
 
-        observed.start_worker()
-        observed.let_pass(20)
-
-        observed.finish(traffic, seed=SEED)
+        go_on(observed, traffic)
 
 
 def test_the_command_itself_dies_where_its_environment_says(observed: Scene) -> None:
@@ -217,10 +222,7 @@ def test_the_command_itself_dies_where_its_environment_says(observed: Scene) -> 
         )
         assert killed.returncode == KILLED
 
-        observed.start_worker()
-        observed.let_pass(20)
-
-        observed.finish(traffic, seed=SEED)
+        go_on(observed, traffic)
 
 
 def test_a_point_that_does_not_exist_is_refused() -> None:
@@ -240,14 +242,12 @@ def test_a_point_that_does_not_exist_is_refused() -> None:
 def test_every_point_in_the_code_is_listed_and_every_listed_one_is_killed_at() -> None:
     assert truerank.__file__ is not None
     called = {
-        name.value
+        ast.literal_eval(node.args[0])
         for path in Path(truerank.__file__).parent.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "crashpoint"
-        for name in ast.walk(node.args[0])  # one of two names, where it depends
-        if isinstance(name, ast.Constant) and isinstance(name.value, str)
     }
 
     listed = [name for name, _ in CRASH_POINTS]

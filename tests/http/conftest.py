@@ -14,9 +14,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import msgspec
 import pytest
 
 import truerank
+from tests.http.stand import Stand
+from tests.projection.pipeline import pipeline
 from truerank.local import running_worker
 from truerank.serve.server import run_server
 from truerank.settings import Settings
@@ -65,6 +68,32 @@ def settings(database_url: str, redis_url: str) -> Settings:
         redis_url=redis_url,
         prefix="test-" + database_url.partition("?")[0].rpartition("/")[2],
     )
+
+
+@pytest.fixture
+def holding(settings: Settings) -> Settings:
+    """Pages are held for longer than any test takes: what goes earlier goes for another reason."""
+    return msgspec.structs.replace(
+        settings,
+        heartbeat_ms=3_600_000,
+        lease_ms=3_600_000,
+        board_cache_ms=1,
+        cache_max_ms=60_000,
+        live_checks_percent=0,
+    )
+
+
+@pytest.fixture
+def stand(holding: Settings) -> Iterator[Stand]:
+    """Boards `b` and `other`; ann has 10 on each, which is shown."""
+    with pipeline(holding, groups=1) as made:
+        projector = made.projector()
+        for board in ("b", "other"):
+            made.client.create_board(board, seasons=["all"])
+        stand = Stand(made, projector)
+        stand.write({"ann": 10})
+        stand.write({"ann": 10}, "other")
+        yield stand
 
 
 @pytest.fixture

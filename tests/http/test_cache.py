@@ -1,95 +1,19 @@
-"""Pages that a server holds: never older than told, nor longer than allowed; read once for all."""
+"""Pages that a server holds: never older than told, nor longer than allowed."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
-from starlette.applications import Starlette
 
 from tests.http.conftest import Wire
-from tests.projection.pipeline import Pipeline, pipeline
-from truerank.errors import Busy
+from tests.http.stand import DEADLINE_S, TOP, Stand, deafen, until
+from tests.projection.pipeline import pipeline
 from truerank.local import running_worker
-from truerank.model import Consistency, Page
-from truerank.projection.worker import Projector
 from truerank.read.hints import Hint
-from truerank.read.shapes import page_json
-from truerank.serve.app import create_app
-from truerank.serve.cache import Pages, Question
-from truerank.serve.feed import Feed
-from truerank.serve.replies import Encoded
 from truerank.settings import Settings
-from truerank.telemetry.metrics import Metrics
-
-LONG_MS = 60_000  # longer than any test takes: what goes earlier goes for another reason
-DEADLINE_S = 20.0
-TOP = "/v1/boards/b/top"
-
-
-class Stand:
-    """A worker that a test steps, and the application beside it in this event loop."""
-
-    def __init__(self, pipeline: Pipeline, projector: Projector) -> None:
-        self.pipeline = pipeline
-        self.projector = projector
-
-    @asynccontextmanager
-    async def serving(self, **changes: Any) -> AsyncIterator["Served"]:
-        """Serve with these settings; hints arrive, unless there is no Redis."""
-        settings = msgspec.structs.replace(self.pipeline.settings, **changes)
-        app = create_app(settings, metrics := Metrics())
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(
-                base_url="http://127.0.0.1", transport=httpx.ASGITransport(app)
-            ) as client,
-        ):
-            yield Served(app, client, metrics)
-
-    def write(self, scores: dict[str, int], board: str = "b") -> str:
-        """Submit, and show it; the token."""
-        (*_, receipt) = self.pipeline.submit(board, scores)
-        self.pipeline.settle(self.projector)
-        assert receipt.token is not None
-        return receipt.token
-
-
-class Served:
-    """What a test asks of a running application."""
-
-    def __init__(self, app: Starlette, client: httpx.AsyncClient, metrics: Metrics) -> None:
-        self.app = app
-        self.client = client
-        self.metrics = metrics
-
-    async def top(self, **params: Any) -> httpx.Response:
-        return await self.client.get(TOP, params=params)
-
-    async def scores(self, **params: Any) -> dict[str, str]:
-        page = (await self.top(**params)).raise_for_status().json()
-        return {entry["member"]: entry["score"] for entry in page["entries"]}
-
-    async def hearing(self) -> None:
-        """Return once hints arrive, and nothing is held from before."""
-        await self.top()
-        feed: Feed = self.app.state.service.feed
-
-        async def is_heard() -> bool:
-            return feed.hears(0)
-
-        await until(is_heard, "hints to arrive")
-
-    @property
-    def reads(self) -> float:
-        """How often Redis was asked for a page."""
-        return self.metrics.registry.get_sample_value(
-            "truerank_script_calls_total", {"script": "page", "reply": "ok"}
-        ) or 0.0  # fmt: skip
 
 
 class Again:
@@ -105,39 +29,6 @@ class Again:
         self.told.set()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], awaited: str) -> None:
-    """Wait for something to be true."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not await condition():
-        assert time.monotonic() < deadline, f"still waiting for {awaited}"
-        await asyncio.sleep(0.01)
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return msgspec.structs.replace(
-        settings,
-        heartbeat_ms=3_600_000,
-        lease_ms=3_600_000,
-        board_cache_ms=1,
-        cache_max_ms=LONG_MS,
-        live_checks_percent=0,
-    )
-
-
-@pytest.fixture
-def stand(settings: Settings) -> Iterator[Stand]:
-    """Boards `b` and `other`; ann has 10 on each, which is shown."""
-    with pipeline(settings, groups=1) as made:
-        projector = made.projector()
-        for board in ("b", "other"):
-            made.client.create_board(board, seasons=["all"])
-        stand = Stand(made, projector)
-        stand.write({"ann": 10})
-        stand.write({"ann": 10}, "other")
-        yield stand
-
-
 async def test_a_page_that_is_held_costs_no_read_and_is_the_same_but_for_its_age(
     stand: Stand,
 ) -> None:
@@ -146,7 +37,7 @@ async def test_a_page_that_is_held_costs_no_read_and_is_the_same_but_for_its_age
         first = await served.top()
         before = served.reads
         began = time.monotonic()
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # which the page must have aged by
 
         later = [await served.top() for _ in range(3)]
 
@@ -226,7 +117,7 @@ async def test_parameters_in_another_order_ask_the_same_and_others_do_not(stand:
 
 async def test_without_hints_a_page_is_held_for_a_moment_only(stand: Stand) -> None:
     async with stand.serving() as served:
-        _hears(served, answer=False)
+        deafen(served, noticed=True)
         assert await served.scores() == {"ann": "10"}
         stand.write({"ann": 5})
 
@@ -238,7 +129,7 @@ async def test_without_hints_a_page_is_held_for_a_moment_only(stand: Stand) -> N
 
 async def test_a_hint_that_never_came_is_made_up_for_by_the_bound(stand: Stand) -> None:
     async with stand.serving(cache_max_ms=200) as served:
-        _hears(served, answer=True)
+        deafen(served, noticed=False)
         assert await served.scores() == {"ann": "10"}
         read_at = time.monotonic()
         stand.write({"ann": 5})
@@ -318,7 +209,7 @@ async def test_a_token_is_served_from_a_page_that_shows_it_and_from_no_other(sta
         assert await served.scores(at_least=old) == {"ann": "15"}
         assert await served.scores(monotonic=seen) == {"ann": "15"}
         assert served.reads == before
-        _hears(served, answer=True)  # the page stays: only the token says that it is old
+        deafen(served, noticed=False)  # the page stays: only the token says that it is old
         (receipt,) = stand.pipeline.submit("b", {"ann": 5})
         assert await served.scores() == {"ann": "15"}
         new = await served.top(at_least=receipt.token, wait="0s")
@@ -388,15 +279,15 @@ async def test_new_names_are_shown_at_once_by_the_process_that_took_them(stand: 
             assert page["entries"][0]["name"] == name
 
 
-async def test_nobody_sees_a_member_after_the_call_that_hid_it(settings: Settings) -> None:
-    settings = msgspec.structs.replace(settings, cache_max_ms=300, heartbeat_ms=1000)
+async def test_nobody_sees_a_member_after_the_call_that_hid_it(holding: Settings) -> None:
+    settings = msgspec.structs.replace(holding, cache_max_ms=300, heartbeat_ms=1000)
     with pipeline(settings, groups=1) as made, running_worker(settings):
         made.client.create_board("b", seasons=["all"])
         (receipt,) = made.submit("b", {"ann": 10})
         assert receipt.token is not None
         made.client.wait_visible(receipt.token, ["b"], timeout_s=DEADLINE_S)
         async with Stand(made, None).serving() as served:  # type: ignore[arg-type]  # not stepped
-            _hears(served, answer=True)
+            deafen(served, noticed=False)
             assert await served.scores() == {"ann": "10"}
             hiding = asyncio.create_task(
                 asyncio.to_thread(
@@ -406,141 +297,10 @@ async def test_nobody_sees_a_member_after_the_call_that_hid_it(settings: Setting
             )  # fmt: skip
             while not hiding.done():
                 await served.top()
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.001)  # readers in between, not instead
 
             assert not (await hiding).pending
             assert await served.scores() == {}
-
-
-class Gate:
-    """A read that a test lets through; it counts."""
-
-    def __init__(self, served: Served) -> None:
-        self.client = served.app.state.service.truerank
-        self.open = asyncio.Event()
-        self.begun = asyncio.Event()
-        self.count = 0
-        self.error: Exception | None = None
-
-    async def read(self, consistency: Consistency) -> Page:
-        self.count += 1
-        page: Page = await self.client.top("b", consistency=consistency)
-        self.begun.set()
-        await self.open.wait()
-        if self.error is not None:
-            raise self.error
-        return page
-
-
-def asking(served: Served, gate: Gate, pages: Pages | None = None) -> Callable[..., Any]:
-    """A function that asks for a page by way of a gate, and gives the score."""
-    pages = pages or served.app.state.service.pages
-
-    async def ask(key: str = "gate") -> str:
-        scope = {"raw_path": key.encode(), "query_string": b"", "headers": [], "endpoint": ask}
-        question = Question(
-            key=key, board="b", season=None, cursor=None, read=gate.read,
-            encode=lambda page: Encoded(page_json(page)),
-        )  # fmt: skip
-        answer = await pages.answer(scope, question, Consistency())
-        score: str = msgspec.json.decode(answer.body)["entries"][0]["score"]
-        return score
-
-    return ask
-
-
-async def test_what_was_read_before_a_hint_is_given_to_nobody_who_came_after_it(
-    stand: Stand,
-) -> None:
-    async with stand.serving() as served:
-        await served.hearing()
-        gate = Gate(served)
-        ask = asking(served, gate)
-        early = asyncio.create_task(ask())
-        await gate.begun.wait()
-        await served.top()
-        stand.write({"ann": 5})
-
-        async def is_hinted() -> bool:
-            return await served.scores() == {"ann": "15"}
-
-        await until(is_hinted, "the hint")
-        late = asyncio.create_task(ask())
-        gate.open.set()
-
-        assert (await early, await late) == ("10", "15")
-        assert await ask() == "15"
-        assert gate.count == 2
-
-
-async def test_a_failure_is_told_to_all_who_waited_and_to_nobody_later(stand: Stand) -> None:
-    async with stand.serving() as served:
-        await served.hearing()
-        gate = Gate(served)
-        gate.error = Busy("no")
-        ask = asking(served, gate)
-        waiting = [asyncio.create_task(ask()) for _ in range(3)]
-        await gate.begun.wait()
-        gate.open.set()
-        for failed in await asyncio.gather(*waiting, return_exceptions=True):
-            assert isinstance(failed, Busy)
-        gate.error = None
-
-        assert await ask() == "10"
-        assert gate.count == 2
-
-
-async def test_one_who_gives_up_leaves_the_others_their_read(stand: Stand) -> None:
-    async with stand.serving() as served:
-        await served.hearing()
-        gate = Gate(served)
-        ask = asking(served, gate)
-        first, second = (asyncio.create_task(ask()) for _ in range(2))
-        await gate.begun.wait()
-        first.cancel()
-        await asyncio.wait([first])
-        gate.open.set()
-
-        assert await second == "10"
-        assert gate.count == 1
-
-
-async def test_a_read_that_took_longer_than_a_page_may_be_held_is_not_shared(stand: Stand) -> None:
-    async with stand.serving(cache_max_ms=20) as served:
-        await served.hearing()
-        gate = Gate(served)
-        ask = asking(served, gate)
-        first = asyncio.create_task(ask())
-        await gate.begun.wait()
-        second = asyncio.create_task(ask())
-        await asyncio.sleep(0.05)
-        gate.open.set()
-
-        assert (await first, await second) == ("10", "10")
-        assert gate.count == 2
-
-
-@pytest.mark.parametrize("limits", [{"pages_max": 3}, {"bytes_max": 2500}])
-async def test_no_more_is_held_than_may_be_the_least_lately_used_goes(
-    stand: Stand, limits: dict[str, int]
-) -> None:
-    async with stand.serving() as served:
-        await served.hearing()
-        service = served.app.state.service
-        gate = Gate(served)
-        gate.open.set()
-        pages = Pages(service.truerank, service.feed, service.settings, service.meter, **limits)
-        ask = asking(served, gate, pages)
-        size = len((await served.top()).content)
-        assert size * 3 < 2500 < size * 10
-        await ask("often")
-        for number in range(10):
-            await ask(f"once {number}")
-            await ask("often")
-
-        assert gate.count == 11
-        await ask("once 0")
-        assert gate.count == 12
 
 
 async def test_nothing_is_held_where_the_setting_says_so(stand: Stand) -> None:
@@ -552,13 +312,6 @@ async def test_nothing_is_held_where_the_setting_says_so(stand: Stand) -> None:
         await served.top()
 
         assert served.reads == before + 2
-
-
-def _hears(served: Served, *, answer: bool) -> None:
-    """No hint arrives any more; if the answer is yes, nobody has noticed yet."""
-    feed = served.app.state.service.feed
-    feed.followers.clear()
-    feed.hears = lambda _group: answer
 
 
 def _ageless(answer: httpx.Response) -> Any:

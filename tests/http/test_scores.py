@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import truerank
 from tests.faults.pooler import caller_options
 from tests.http.conftest import NO_CERTIFICATES, serving
+from tests.projection.pipeline import wait_until
 from truerank.embedded import Engines
 from truerank.settings import Settings
 
@@ -161,10 +161,7 @@ def test_a_reply_that_was_lost_can_be_asked_for_again(board: Board) -> None:
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             + body
         )
-        deadline = time.monotonic() + 20
-        while board.stored() == 0:
-            assert time.monotonic() < deadline, "the event is not stored"
-            time.sleep(0.005)
+        wait_until(board.stored, "the event is stored")
 
     answers = [board.post(one(value=5)) for _ in range(2)]
 

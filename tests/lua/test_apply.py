@@ -289,7 +289,7 @@ class Hints:
     channel: str
 
     def __post_init__(self) -> None:
-        self._heard: Any = self.client.pubsub()  # type: ignore[no-untyped-call]
+        self._heard: Any = self.client.pubsub()  # type: ignore[no-untyped-call]  # untyped there
         self._heard.subscribe(self.channel)
         assert self._heard.get_message(timeout=5.0) is not None
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.conformance.conftest import World, world
+from tests.conformance.conftest import World, still, world
 from tests.projection.pipeline import Pipeline, pipeline, wait_until
 from truerank.model import MemberChange, Source
 from truerank.settings import Settings
@@ -68,14 +68,7 @@ def begin() -> Iterator[Callable[..., Future[Any]]]:
 
 @pytest.fixture
 def settings(database_url: str, redis_url: str) -> Settings:
-    return Settings(
-        database_url=database_url,
-        redis_url=redis_url,
-        heartbeat_ms=3_600_000,
-        lease_ms=3_600_000,
-        board_cache_ms=1,
-        cache_max_ms=0,
-    )
+    return still(database_url, redis_url)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.members.conftest import BY
 from tests.projection.pipeline import FailingLink, InterruptedLink, Pipeline, differences
 from truerank.errors import ProjectionUnavailable
 from truerank.model import ScoreEvent, Source
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 SAY = "SELECT truerank.set_member_state(%s, %s, 'op', 'test')"
 

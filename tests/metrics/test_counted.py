@@ -12,6 +12,7 @@ import pytest
 
 import truerank
 from tests.conftest import StartRedis
+from tests.http.stand import until
 from tests.metrics.scrape import Numbers, asking, counted
 from tests.projection.pipeline import Pipeline, wait_until
 from truerank import aio
@@ -139,10 +140,11 @@ async def test_pages_are_counted_by_how_they_were_had_and_comparisons_by_their_o
         joined = now()
         while not now()("truerank_pages_total", outcome="held"):
             await http.get(top)
-        while True:
-            if now()("truerank_live_checks_total", outcome="equal"):
-                break
-            await asyncio.sleep(0.01)
+
+        async def is_checked() -> bool:
+            return bool(now()("truerank_live_checks_total", outcome="equal"))
+
+        await until(is_checked, "a comparison")
 
     assert first("truerank_pages_total", outcome="read") == 1
     assert joined("truerank_pages_total", outcome="read") == 2

@@ -1,6 +1,7 @@
 """A whole pipeline that a test drives step by step, and the comparison of its two ends."""
 
 import struct
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from truerank.outbox.ticks import Connection
 from truerank.projection import worker
 from truerank.projection.keys import GenerationKeys, GroupKeys
 from truerank.projection.link import Link
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
 
@@ -241,6 +242,32 @@ def _ranking_differences(
     counts = pipeline.redis.hget(copy.counts, str(ranking))
     if counts != f"{len(order)} {len(tombstones)} {len(source) - len(order)}".encode():
         yield f"ranking {ranking}: counts are {counts!r}"
+
+
+@contextmanager
+def working(settings: Settings, **more: Any) -> Iterator[None]:
+    """A worker in a thread, told to stop at the end; unlike `running_worker` it may never be ready.
+
+    Args:
+        settings: with both URLs.
+        more: arguments of `worker.run`.
+    """
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(settings, stop), kwargs=more)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def submit_and_wait(pipeline: Pipeline, boards: Sequence[str]) -> None:
+    """Submit a score to each board, and wait until the projection shows it."""
+    for board in boards:
+        (receipt,) = pipeline.submit(board, {"ann": 1})
+        assert receipt.token is not None
+        pipeline.client.wait_visible(receipt.token, [board], timeout_s=DEADLINE_S)
 
 
 class Believer(Worker):

@@ -10,7 +10,7 @@ import pytest
 from tests.projection.pipeline import Believer, FailingLink, Pipeline, differences
 from truerank.errors import ProjectionUnavailable
 from truerank.model import Source
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 LOST = pytest.mark.parametrize("lost", ["request", "reply"])
 

@@ -1,6 +1,5 @@
 """Workers share the groups, let go at once when told to stop, and are replaced when killed."""
 
-import threading
 from collections import Counter
 from uuid import UUID
 
@@ -9,14 +8,14 @@ import psycopg
 import pytest
 
 from tests.faults.pooler import caller_options
-from tests.projection.pipeline import Pipeline, differences, wait_until
+from tests.projection.pipeline import Pipeline, differences, submit_and_wait, wait_until, working
 from truerank.local import running_worker
 from truerank.outbox.leases import Worker
 from truerank.outbox.ticks import Connection
-from truerank.projection import worker
 from truerank.settings import Settings
 
 HOUR_MS = 3_600_000
+BOARDS = ["b0", "b1", "b2"]  # of `several`
 
 
 def holders(conn: Connection) -> dict[UUID | None, int]:
@@ -99,31 +98,20 @@ def test_groups_given_up_are_free_for_others(
 
 def test_two_workers_project_together_and_one_goes_on_alone(several: Pipeline) -> None:
     settings = msgspec.structs.replace(several.settings, lease_ms=300, tick_idle_ms=5)
-    stop = threading.Event()
-    leaving = threading.Thread(target=worker.run, args=(settings, stop))
     with running_worker(settings):
-        leaving.start()
-        wait_until(
-            lambda: sorted(holders(several.conn).values()) == [1, 2], "groups that are shared"
-        )
-        submit_and_wait(several)
+        with working(settings):
+            wait_until(
+                lambda: sorted(holders(several.conn).values()) == [1, 2], "groups that are shared"
+            )
+            submit_and_wait(several, BOARDS)
 
-        stop.set()
-        leaving.join()
         assert len(holders(several.conn).keys() - {None}) == 1
 
-        submit_and_wait(several)
+        submit_and_wait(several, BOARDS)
         wait_until(lambda: set(holders(several.conn).values()) == {3}, "one that holds them all")
-        submit_and_wait(several)
+        submit_and_wait(several, BOARDS)
         assert differences(several) == []
     assert set(holders(several.conn)) == {None}
-
-
-def submit_and_wait(several: Pipeline) -> None:
-    for group in range(3):
-        (receipt,) = several.submit(f"b{group}", {"ann": 1})
-        assert receipt.token is not None
-        several.client.wait_visible(receipt.token, [f"b{group}"])
 
 
 def test_a_killed_worker_is_replaced_within_its_lease(several: Pipeline) -> None:
@@ -132,7 +120,7 @@ def test_a_killed_worker_is_replaced_within_its_lease(several: Pipeline) -> None
 
     settings = msgspec.structs.replace(several.settings, lease_ms=200, tick_idle_ms=5)
     with running_worker(settings):
-        submit_and_wait(several)
+        submit_and_wait(several, BOARDS)
 
 
 @pytest.mark.direct
@@ -149,7 +137,7 @@ def test_a_worker_keeps_its_leases_through_a_failure_of_its_connection(
                WHERE application_name = 'truerank worker' AND datname = current_database()"""
         )
 
-        submit_and_wait(several)
+        submit_and_wait(several, BOARDS)
         assert set(holders(several.conn)) == {before}
 
 

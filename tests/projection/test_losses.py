@@ -1,7 +1,7 @@
 """What Redis loses is noticed, served from PostgreSQL meanwhile, and refilled."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,14 @@ def lose_pointer(single: Pipeline) -> None:
     single.redis.delete(single.keys().pointer)
 
 
-def _lose(key: str) -> Callable[[Pipeline], None]:
+def _lose(*keys: str) -> Callable[[Pipeline], None]:
     def lose(single: Pipeline) -> None:
         generation = single.generation()
         assert generation is not None
         copy = single.keys().generation(generation)
-        name = getattr(copy, key)
-        assert single.redis.delete(name if isinstance(name, str) else name(ranking(single))) == 1
+        found = [getattr(copy, key) for key in keys]
+        names = [name if isinstance(name, str) else name(ranking(single)) for name in found]
+        assert single.redis.delete(*names) == len(keys)
 
     return lose
 
@@ -297,3 +298,28 @@ def test_a_worker_outlives_a_restart_of_redis(
 
         assert single.generation() == generation
         assert differences(single) == []
+
+
+@pytest.mark.parametrize(
+    "keys", [("places",), ("shown",), ("counts",), ("places", "shown", "counts")], ids="+".join
+)
+def test_a_ranking_nobody_writes_to_is_mended_too(single: Pipeline, keys: Sequence[str]) -> None:
+    single.submit("b", {"ann": 1, "bob": 2})
+    projector = single.projector(heartbeat_ms=1)
+    single.settle(projector)
+
+    _lose(*keys)(single)
+
+    single.settle(projector)
+    assert single.client.top("b").freshness.source is Source.PROJECTION
+
+
+def test_a_mark_of_damage_that_a_worker_left_is_mended_by_the_next(single: Pipeline) -> None:
+    single.submit("b", {"ann": 1})
+    single.settle(single.projector())
+    generation = single.generation()
+    assert generation is not None
+    (number,) = single.rankings()
+    single.redis.hset(single.keys().generation(generation).counts, str(number), "damaged")
+
+    single.settle(single.projector(heartbeat_ms=1))

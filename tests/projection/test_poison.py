@@ -10,15 +10,14 @@ import redis
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from tests.conftest import StartRedis
-from tests.projection.pipeline import Pipeline, differences, wait_until
+from tests.projection.pipeline import Pipeline, differences, wait_until, working
 from truerank.errors import ProjectionUnavailable
 from truerank.model import Source
 from truerank.outbox.ticks import Part
-from truerank.projection import worker
 from truerank.projection.link import Link
 from truerank.projection.parked import list_parked, retry_parked
 from truerank.projection.poison import is_poison, misread
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.steps import ScriptCall
 from truerank.telemetry.meter import Meter
 
@@ -363,30 +362,25 @@ def test_what_the_whole_server_refuses_parks_nothing(
         two.settings, redis_url=url, tick_idle_ms=5, redis_timeout_ms=1000
     )
     break_, mend = FAULTS[fault]
-    stop, meter = threading.Event(), Failures()
-    projecting = threading.Thread(
-        target=worker.run, args=(two.settings, stop), kwargs={"meter": meter}
-    )
-    projecting.start()
-    try:
-        with redis.Redis.from_url(url, max_connections=2) as client:
-            two.redis = client
-            two.submit("b", {"ann": 1})
-            wait_until(lambda: differences(two) == [], "the first score")
-            generation = two.generation()
-            break_(client)
-            two.submit("b", {"ann": 1})
-            two.submit("other", {"bob": 1})
-            before = meter.number
-            wait_until(lambda: meter.number > before + 3, "several attempts that fail")
-            mend(client)
-            wait_until(lambda: differences(two) == [], "both scores")
+    meter = Failures()
+    with (
+        working(two.settings, meter=meter),
+        redis.Redis.from_url(url, max_connections=2) as client,
+    ):
+        two.redis = client
+        two.submit("b", {"ann": 1})
+        wait_until(lambda: differences(two) == [], "the first score")
+        generation = two.generation()
+        break_(client)
+        two.submit("b", {"ann": 1})
+        two.submit("other", {"bob": 1})
+        before = meter.number
+        wait_until(lambda: meter.number > before + 3, "several attempts that fail")
+        mend(client)
+        wait_until(lambda: differences(two) == [], "both scores")
 
-            assert two.client.run(list_parked()) == []
-            assert two.generation() == generation
-    finally:
-        stop.set()
-        projecting.join()
+        assert two.client.run(list_parked()) == []
+        assert two.generation() == generation
 
 
 def test_ten_thousand_parked_rankings_cost_a_tick_nothing(two: Pipeline) -> None:

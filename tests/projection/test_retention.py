@@ -6,7 +6,7 @@ import pytest
 
 from tests.projection.pipeline import InterruptedLink, Pipeline, differences
 from truerank.outbox.retention import Turn, turn_ring
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 DAY_S = 86_400
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -16,13 +16,15 @@ import msgspec
 import pytest
 
 from tests.conftest import StartRedis
-from tests.projection.pipeline import Believer, Pipeline, differences, wait_until
-from truerank.errors import (
-    DatabaseUnavailable,
-    ProjectionUnavailable,
-    ProjectionUnsafe,
-    SourceSuperseded,
+from tests.projection.pipeline import (
+    Believer,
+    Pipeline,
+    differences,
+    submit_and_wait,
+    wait_until,
+    working,
 )
+from truerank.errors import ProjectionUnavailable
 from truerank.local import running_worker
 from truerank.model import Source
 from truerank.outbox.leases import Worker
@@ -30,10 +32,9 @@ from truerank.outbox.ticks import take_tick
 from truerank.projection import worker
 from truerank.projection.copies import Copies, cursor_text
 from truerank.projection.link import Link
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 from truerank.steps import ScriptCall
-from truerank.telemetry.meter import Meter
 
 HOUR_MS = 3_600_000
 
@@ -51,50 +52,9 @@ class RefusedLink(Link):
         return super().calls(calls)
 
 
-class OtherServerLink(Link):
-    """Says that it reached another server, as after a failover that cut no connection."""
-
-    run_id: str | None = None
-
-    def clock(self) -> tuple[int, str | None]:
-        now_us, run_id = super().clock()
-        return now_us, self.run_id or run_id
-
-
-class Failures(Meter):
-    """The codes of what the worker could not do."""
-
-    def __init__(self) -> None:
-        self.codes: list[str] = []
-
-    def failed(self, part: str, code: str) -> None:
-        assert part == "worker"
-        self.codes.append(code)
-
-
-@contextmanager
-def run(settings: Settings, meter: Meter | None = None) -> Iterator[threading.Event]:
-    """A worker in a thread; gives what tells it to stop."""
-    stop = threading.Event()
-    thread = threading.Thread(target=worker.run, args=(settings, stop), kwargs={"meter": meter})
-    thread.start()
-    try:
-        yield stop
-    finally:
-        stop.set()
-        thread.join()
-
-
 def holder_ids(pipeline: Pipeline) -> set[Any]:
     rows = pipeline.conn.execute("SELECT DISTINCT worker FROM truerank.lease").fetchall()
     return {holder for (holder,) in rows}
-
-
-def submit_and_wait(pipeline: Pipeline, boards: Sequence[str]) -> None:
-    for board in boards:
-        (receipt,) = pipeline.submit(board, {"ann": 1})
-        assert receipt.token is not None
-        pipeline.client.wait_visible(receipt.token, [board], timeout_s=30)
 
 
 def project_without_lease(settings: Settings, seed: int, stop: threading.Event) -> None:
@@ -233,10 +193,9 @@ def test_without_refusals_in_a_row_nothing_is_given_up(single: Pipeline) -> None
 
 def test_a_worker_told_to_stop_shows_what_is_committed_and_lets_go(single: Pipeline) -> None:
     settings = msgspec.structs.replace(single.settings, tick_idle_ms=HOUR_MS, tick_busy_ms=HOUR_MS)
-    with run(settings) as stop:
+    with working(settings):
         wait_until(single.generation, "a live copy")  # and now it waits for an hour
         single.submit("b", {f"m{i}": 1 for i in range(100)})
-        assert stop.is_set() is False
 
     assert differences(single) == []
     assert holder_ids(single) == {None}
@@ -244,18 +203,11 @@ def test_a_worker_told_to_stop_shows_what_is_committed_and_lets_go(single: Pipel
 
 def test_a_worker_says_once_that_it_is_ready(single: Pipeline) -> None:
     settings = msgspec.structs.replace(single.settings, tick_idle_ms=1, heartbeat_ms=1)
-    stop, said = threading.Event(), list[int]()
-    thread = threading.Thread(
-        target=worker.run, args=(settings, stop), kwargs={"ready": lambda: said.append(1)}
-    )
-    thread.start()
-    try:
+    said: list[int] = []
+    with working(settings, ready=lambda: said.append(1)):
         wait_until(lambda: said, "a live copy")
         tick = int(single.meta()["tick"])
         wait_until(lambda: int(single.meta()["tick"]) > tick + 5, "more steps")
-    finally:
-        stop.set()
-        thread.join()
     assert said == [1]
 
 
@@ -348,190 +300,6 @@ def test_a_lease_and_the_look_of_an_heir_fit_into_the_time_of_a_takeover(
     assert Settings().lease_ms <= 3000
 
 
-def set_source(single: Pipeline, text: str) -> None:
-    generation = single.generation()
-    assert generation is not None
-    single.redis.hset(single.keys().generation(generation).meta, "source", text)
-
-
-def test_of_two_primaries_the_worker_of_the_older_one_leaves_everything_as_it_is(
-    single: Pipeline,
-) -> None:
-    """The copy is even of another epoch, which else would be thrown away."""
-    single.submit("b", {"ann": 1})
-    single.settle(single.projector())
-    cluster, timeline = single.meta()["source"].split(":")
-    set_source(single, f"{cluster}:{int(timeline) + 1}")
-    generation = single.generation()
-    assert generation is not None
-    single.redis.hset(single.keys().generation(generation).meta, "epoch", "0" * 32)
-    before = single.meta()
-
-    superseded = single.projector()
-    with pytest.raises(SourceSuperseded, match="two primaries"):
-        superseded.step()
-
-    assert single.meta() == before
-    assert single.generation() == generation
-
-
-@pytest.mark.parametrize("source", ["1234567890:99", "garbled", "", ":", "x:y"])
-def test_another_cluster_or_nonsense_supersedes_nobody(single: Pipeline, source: str) -> None:
-    single.submit("b", {"ann": 1})
-    single.settle(single.projector())
-    own = single.meta()["source"]
-    set_source(single, source)
-
-    single.settle(single.projector())
-
-    assert single.meta()["source"] == own
-
-
-def test_a_superseded_worker_goes_on_by_itself_once_it_is_the_newer_one(single: Pipeline) -> None:
-    settings = msgspec.structs.replace(single.settings, tick_idle_ms=5)
-    single.settle(single.projector())
-    single.free_leases()
-    own = single.meta()["source"]
-    set_source(single, own.split(":")[0] + ":99")
-    meter = Failures()
-
-    with run(settings, meter):
-        wait_until(lambda: SourceSuperseded.code in meter.codes, "an alarm")
-        set_source(single, own)
-        submit_and_wait(single, ["b"])
-    assert set(meter.codes) <= {SourceSuperseded.code, DatabaseUnavailable.code}
-
-
-def test_a_server_that_comes_to_evict_is_left_alone_until_it_does_not(
-    single: Pipeline, start_redis: StartRedis
-) -> None:
-    url, _ = start_redis()
-    single.settings = msgspec.structs.replace(
-        single.settings, redis_url=url, heartbeat_ms=20, tick_idle_ms=5
-    )
-    link = Link(url, timeout_ms=5000)
-    meter = Failures()
-    with run(single.settings, meter):
-        wait_until(lambda: link.command("KEYS", "*:live"), "a live copy")
-        link.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-        wait_until(lambda: ProjectionUnsafe.code in meter.codes, "an alarm")
-        single.submit("b", {"ann": 1})
-        seen = len(meter.codes)
-        wait_until(lambda: len(meter.codes) > seen + 2, "more alarms")
-        assert link.command("KEYS", "*:z") == []
-
-        link.command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-        wait_until(lambda: link.command("KEYS", "*:z"), "the score")
-    link.close()
-
-
-def test_another_server_is_not_trusted_with_what_the_one_before_knew(single: Pipeline) -> None:
-    """It may lack what was written last: here the mark of a ranking that is left out."""
-    link: OtherServerLink = single.link(OtherServerLink)
-    projector = single.projector(link)
-    single.submit("b", {"ann": 1})
-    single.settle(projector)
-    (number,) = single.rankings()
-    single.conn.execute(
-        """INSERT INTO truerank.parked_standing (ranking, grp, reason, retry_at)
-           VALUES (%s, 0, 'made up', clock_timestamp() + interval '1 hour')""",
-        (number,),
-    )
-    heir = single.projector(link)
-    heir.step()
-    assert single.client.top("b").freshness.source is Source.DATABASE
-    generation = single.generation()
-    assert generation is not None
-    counts = single.keys().generation(generation).counts
-    single.redis.hset(counts, str(number), "1 0 0")
-
-    link.run_id = "another"
-    heir.step()
-
-    assert single.redis.hget(counts, str(number)) == b"damaged"
-    assert single.client.top("b").freshness.source is Source.DATABASE
-
-
-def test_a_worker_alarms_at_once_where_the_server_after_a_failover_may_evict(
-    single: Pipeline, start_redis: StartRedis
-) -> None:
-    url, _ = start_redis()
-    link = OtherServerLink(url, timeout_ms=5000)
-    projector = single.projector(link)
-    projector.step()
-    link.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    assert projector.step() is False, "no heartbeat is due for an hour"
-
-    link.run_id = "another"
-    with pytest.raises(ProjectionUnsafe, match="allkeys-lru"):
-        projector.step()
-    link.close()
-
-
-class CountingLink(Link):
-    """The longest batch of commands, and how many there were."""
-
-    longest = 0
-    sent = 0
-
-    def try_commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
-        self.longest = max(self.longest, len(commands))
-        self.sent += len(commands)
-        return super().try_commands(commands)
-
-
-def test_a_large_copy_is_retired_in_slices(single: Pipeline) -> None:
-    link: CountingLink = single.link(CountingLink)
-    projector = single.projector(link, heartbeat_ms=1)
-    single.submit("b", {"ann": 1})
-    single.settle(projector)
-    stem = single.keys().generation("0" * 32)
-    rankings = range(1 << 40, (1 << 40) + 3000)
-    with single.redis.pipeline(transaction=False) as pipe:
-        for ranking in rankings:
-            pipe.zadd(stem.places(ranking), {"x": 0})
-            pipe.hset(stem.shown(ranking), "x", "y")
-            pipe.hset(stem.counts, str(ranking), "1 0 0")
-        pipe.hset(stem.meta, "epoch", "of before")
-        pipe.execute()
-    single.conn.execute(
-        """INSERT INTO truerank.generation (id, grp, epoch, state, cursor_tick, cursor_snapshot)
-           SELECT %s, 0, s.epoch, 'warming', 1, pg_current_snapshot() FROM truerank.setting AS s""",
-        ("0" * 32,),
-    )
-    link.longest = 0
-
-    heir = single.projector(link, heartbeat_ms=1)
-    heir.step()
-    assert single.redis.exists(stem.meta) == 0
-    left: Any = single.redis.hlen(stem.counts)
-    assert left > 1000, "not in one go"
-    for _ in range(20):
-        before: Any = single.redis.hlen(stem.counts)
-        heir.step()
-        now: Any = single.redis.hlen(stem.counts)
-        assert before - now <= 600
-
-    single.settle(heir)
-    assert link.longest <= 1100
-
-
-def test_a_copy_half_retired_is_finished_by_the_next_worker(single: Pipeline) -> None:
-    single.submit("b", {"ann": 1})
-    single.settle(single.projector())
-    stem = single.keys().generation("0" * 32)
-    for ranking in range(5):
-        single.redis.zadd(stem.places(ranking), {"x": 0})
-        single.redis.hset(stem.counts, str(ranking), "1 0 0")
-    single.conn.execute(
-        """INSERT INTO truerank.generation (id, grp, epoch, state, cursor_tick, cursor_snapshot)
-           SELECT %s, 0, s.epoch, 'retired', 1, pg_current_snapshot() FROM truerank.setting AS s""",
-        ("0" * 32,),
-    )
-
-    single.settle(single.projector())
-
-
 def test_the_tick_that_covers_a_copy_never_becomes_an_older_one(single: Pipeline) -> None:
     """Of two workers the one with the older tick may come last."""
     link = single.link()
@@ -566,43 +334,3 @@ def test_the_tick_that_covers_a_copy_never_becomes_an_older_one(single: Pipeline
     assert single.redis.hget(keys.meta, "covered") == f"{third.id}:{third.nonce}".encode()
     fill("p1", "p2", f"{second.id}:{second.nonce}")
     assert single.redis.hget(keys.meta, "covered") == f"{third.id}:{third.nonce}".encode()
-
-
-def lose(key: str) -> Callable[[Pipeline], None]:
-    def act(single: Pipeline) -> None:
-        generation = single.generation()
-        assert generation is not None
-        copy = single.keys().generation(generation)
-        (number,) = single.rankings()
-        names = {
-            "places": [copy.places(number)],
-            "shown": [copy.shown(number)],
-            "counts": [copy.counts],
-            "everything of it": [copy.places(number), copy.shown(number), copy.counts],
-        }[key]
-        assert single.redis.delete(*names) == len(names)
-
-    return act
-
-
-@pytest.mark.parametrize("key", ["places", "shown", "counts", "everything of it"])
-def test_a_ranking_nobody_writes_to_is_mended_too(single: Pipeline, key: str) -> None:
-    single.submit("b", {"ann": 1, "bob": 2})
-    projector = single.projector(heartbeat_ms=1)
-    single.settle(projector)
-
-    lose(key)(single)
-
-    single.settle(projector)
-    assert single.client.top("b").freshness.source is Source.PROJECTION
-
-
-def test_a_mark_of_damage_that_a_worker_left_is_mended_by_the_next(single: Pipeline) -> None:
-    single.submit("b", {"ann": 1})
-    single.settle(single.projector())
-    generation = single.generation()
-    assert generation is not None
-    (number,) = single.rankings()
-    single.redis.hset(single.keys().generation(generation).counts, str(number), "damaged")
-
-    single.settle(single.projector(heartbeat_ms=1))

@@ -10,7 +10,7 @@ from tests.conformance.conftest import world
 from tests.http.conftest import NO_CERTIFICATES, serving
 from tests.projection.pipeline import Pipeline, pipeline
 from tests.reads.paths import Paths
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
 

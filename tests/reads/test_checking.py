@@ -18,12 +18,12 @@ from tests.projection.pipeline import Pipeline, wait_until
 from truerank import aio
 from truerank.local import running_worker
 from truerank.model import Consistency, Page, PageRequest, Source
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.read.answers import Answers, Question
 from truerank.read.checking import Outcome, judge
 from truerank.serve.checks import LiveChecks
 from truerank.settings import Settings
-from truerank.steps import Query, Request, ScriptCall, Steps
+from truerank.steps import Query, Request, ScriptCall, Steps, changed
 from truerank.telemetry.meter import Meter
 
 TOP = PageRequest(limit=10)
@@ -39,7 +39,7 @@ class Reader:
 
     def check(self, request: PageRequest = TOP, board: str = "b") -> Outcome:
         """Compare what both sources answer."""
-        return self._client.run(self._watched(self._check(request, board)))
+        return self._client.run(changed(self._check(request, board), self._look))
 
     def _check(self, request: PageRequest, board: str) -> Steps[Outcome]:
         question = Question(*(yield from self._located(board, request)))
@@ -49,20 +49,9 @@ class Reader:
         found, season, epoch = yield from self.answers.located(board, None)
         return found, season, request, epoch
 
-    def _watched(self, steps: Steps[Outcome]) -> Steps[Outcome]:
-        try:
-            request = next(steps)
-            while True:
-                self.before(request)
-                try:
-                    result = yield request
-                except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
-                    request = steps.throw(exc)
-                else:
-                    request = steps.send(result)
-        except StopIteration as stop:
-            outcome: Outcome = stop.value
-            return outcome
+    def _look(self, request: Request) -> Request:
+        self.before(request)
+        return request
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Readers get what they ask for, or are told; never the old answer under a new name."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +8,7 @@ import msgspec
 import pytest
 
 import truerank
-from tests.projection.pipeline import Pipeline
+from tests.projection.pipeline import Pipeline, wait_until
 from truerank.errors import (
     Busy,
     InvalidInput,
@@ -19,7 +18,7 @@ from truerank.errors import (
     TruerankError,
 )
 from truerank.model import Consistency, Page, Source, Token
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 AWAY = "postgresql:///nowhere?host=/nonexistent"
 
@@ -38,6 +37,15 @@ def scores(page: Page) -> dict[str, str]:
 def client(pipeline: Pipeline, **changes: object) -> Iterator[truerank.Truerank]:
     with truerank.Truerank(msgspec.structs.replace(pipeline.settings, **changes)) as made:
         yield made
+
+
+def grown_old(pipeline: Pipeline) -> None:
+    """Return once what is shown is older than a millisecond, which is more than a test allows."""
+
+    def age_ms() -> int:
+        return pipeline.client.top("b").freshness.staleness_ms or 0
+
+    wait_until(lambda: age_ms() > 1, "the projection's answer to be older than a millisecond")
 
 
 @contextmanager
@@ -63,9 +71,8 @@ def test_any_answer_is_the_projections_with_its_age_however_old(stopped: Pipelin
 
 def test_any_answer_beyond_the_services_limit_comes_from_the_source(stopped: Pipeline) -> None:
     write(stopped, {"ann": 7})
+    grown_old(stopped)
     with client(stopped, fallback_after_ms=1) as reader:
-        time.sleep(0.002)  # the limit itself
-
         page = reader.top("b")
 
     assert (page.freshness.source, scores(page)) == (Source.DATABASE, {"ann": "17"})
@@ -74,10 +81,12 @@ def test_any_answer_beyond_the_services_limit_comes_from_the_source(stopped: Pip
 def test_any_answer_beyond_the_limit_is_served_with_its_age_where_the_source_is_busy(
     stopped: Pipeline,
 ) -> None:
-    with client(stopped, fallback_after_ms=1, fallback_max=1) as reader:
-        time.sleep(0.002)
-        with everybody_waits(stopped, reader):
-            page = reader.top("b")
+    grown_old(stopped)
+    with (
+        client(stopped, fallback_after_ms=1, fallback_max=1) as reader,
+        everybody_waits(stopped, reader),
+    ):
+        page = reader.top("b")
 
     assert page.freshness.source is Source.PROJECTION
     assert page.freshness.staleness_ms is not None
@@ -146,7 +155,7 @@ def test_max_age_is_served_by_the_projection_within_it_and_by_the_source_beyond(
     write(stopped, {"ann": 7})
 
     old = stopped.client.top("b", consistency=Consistency.max_age(60_000))
-    time.sleep(0.002)
+    grown_old(stopped)
     new = stopped.client.top("b", consistency=Consistency.max_age(1))
 
     assert (old.freshness.source, scores(old)) == (Source.PROJECTION, {"ann": "10"})
@@ -154,15 +163,17 @@ def test_max_age_is_served_by_the_projection_within_it_and_by_the_source_beyond(
 
 
 def test_max_age_is_refused_where_the_source_is_busy(stopped: Pipeline) -> None:
-    with client(stopped, fallback_max=1) as reader, everybody_waits(stopped, reader):
-        time.sleep(0.002)
-
-        with pytest.raises(NotFreshEnough):
-            reader.top("b", consistency=Consistency.max_age(1))
+    grown_old(stopped)
+    with (
+        client(stopped, fallback_max=1) as reader,
+        everybody_waits(stopped, reader),
+        pytest.raises(NotFreshEnough),
+    ):
+        reader.top("b", consistency=Consistency.max_age(1))
 
 
 def test_max_age_is_refused_where_the_projection_is_insisted_on(stopped: Pipeline) -> None:
-    time.sleep(0.002)
+    grown_old(stopped)
 
     with pytest.raises(NotFreshEnough):
         stopped.client.top("b", consistency=Consistency.max_age(1), source="projection")
@@ -244,10 +255,7 @@ def everybody_waits(pipeline: Pipeline, reader: truerank.Truerank) -> Iterator[N
         thread = threading.Thread(target=ask)
         thread.start()
         waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-        deadline = time.monotonic() + 30
-        while pipeline.conn.execute(waiting).fetchone() is None:
-            assert time.monotonic() < deadline, "nobody waits for the table"
-            time.sleep(0.005)
+        wait_until(lambda: pipeline.conn.execute(waiting).fetchone() is not None, "a reader waits")
         try:
             yield
         finally:

@@ -9,7 +9,7 @@ import pytest
 from tests.projection.pipeline import Pipeline
 from truerank.errors import CursorGone, InvalidInput
 from truerank.model import Page, ScoreEvent, Source
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 BOTH = pytest.mark.parametrize("source", Source)
 PLAYERS = [f"p{i:03}" for i in range(1, 101)]

@@ -8,6 +8,7 @@ import truerank
 from tests.projection.pipeline import Pipeline
 from truerank.errors import InvalidInput
 from truerank.model import Profile
+from truerank.read import names as remembering
 
 MARKUP = '"><script>alert(1)</script>\n{{7*7}} d\u0279\u01dd\u15e1 <3 A&B \N{PARTY POPPER}'
 
@@ -62,6 +63,20 @@ def test_many_names_are_one_question_and_none_while_they_are_remembered(stopped:
     assert names(again) == names(first)
     with pytest.raises(psycopg.Error):
         stopped.conn.execute("SELECT truerank.profiles('{}')")
+
+
+def test_a_page_keeps_the_names_that_were_remembered_when_room_is_made(
+    idle: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "_REMEMBERED_MAX", 1)
+    idle.submit("b", {"bob": 5})
+    idle.settle(idle.projector())
+    idle.client.set_profiles([Profile(member=each, name=each.title()) for each in ("ann", "bob")])
+    assert names(idle.client.top("b", limit=1, names=True)) == ["Ann"]
+
+    page = idle.client.top("b", limit=2, names=True)
+
+    assert names(page) == ["Ann", "Bob"]
 
 
 def test_a_postgresql_that_is_away_costs_names_not_ranks(stopped: Pipeline) -> None:

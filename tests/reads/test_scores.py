@@ -7,7 +7,7 @@ import pytest
 from tests.projection.pipeline import Pipeline
 from truerank.errors import InvalidInput
 from truerank.model import Source, TieBreak
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 BOTH = pytest.mark.parametrize("source", Source)
 

@@ -16,7 +16,7 @@ from tests.projection.pipeline import Pipeline
 from truerank import ScoreEvent
 from truerank.outbox import ticks
 from truerank.projection import worker
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 
 _MEMBERS = 500
 _BATCH = 20

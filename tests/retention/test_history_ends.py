@@ -23,7 +23,7 @@ _CALLS_MAX = 200
 
 @pytest.fixture(autouse=True)
 def board(tr: truerank.Truerank) -> None:
-    """The board `b`: sums, all time and by year; it keeps every event so far."""
+    """The board `b`: sums, all time and by month; it keeps every event so far."""
     tr.create_board("b", seasons=("all", "month"))
 
 

@@ -140,7 +140,7 @@ def test_members_are_locked_in_one_order_whatever_the_database_s_language(
 WRITES_BY_MEMBER = [
     file
     for file in sql.functions()
-    if re.search(r"INSERT INTO truerank\.(standing|rate)\b", file.text)
+    if re.search(r"INSERT INTO truerank\.(standing|rate|member)\b", file.text)
 ]
 
 

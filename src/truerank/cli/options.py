@@ -50,7 +50,7 @@ class Asked:
         str | None,
         Parameter(
             help="any (the default), authoritative (PostgreSQL's own) "
-            "or settled (the final result of a closed season)."
+            "or settled (the final result of a closed season; none is closed by this release)."
         ),
     ] = None
     at_least: Annotated[

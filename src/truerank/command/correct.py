@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from truerank.command.attach import who
 from truerank.command.submit import check_text, receipts_of, to_number
 from truerank.errors import InvalidInput
 from truerank.model import Receipt
@@ -18,7 +19,6 @@ _CORRECT = """
            (SELECT truerank.incarnation())
     FROM truerank.correct_events(%s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s)"""
 _WHERE = "SELECT * FROM truerank.events_where(%s, %s, %s, %s, %s, %s::integer)"
-_REASON_CHARS_MAX = 1000
 
 
 def void_events(
@@ -98,7 +98,4 @@ def _check(board: str, event_ids: Sequence[str], actor: str, reason: str) -> Non
     check_text(board, "board")
     for event_id in event_ids:
         check_text(event_id, "event_id")
-    for name, text in (("actor", actor), ("reason", reason)):
-        check_text(text, name)
-        if not 1 <= len(text) <= _REASON_CHARS_MAX:
-            raise InvalidInput(f"{name} has 1 to {_REASON_CHARS_MAX} characters", field=name)
+    who(actor, reason)

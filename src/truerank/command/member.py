@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from truerank.command.submit import check_text
+from truerank.command.attach import who
+from truerank.command.submit import check_member, check_text
 from truerank.errors import BoardUnknown, InvalidInput, MergeRefused
 from truerank.model import MemberChange, MemberScope, MemberState, Token
 from truerank.steps import Query, Steps
@@ -20,8 +21,6 @@ _MERGE = """
     SELECT outcome, member, token::text, groups, (SELECT truerank.incarnation())
     FROM truerank.merge_members(%s, %s, %s, %s)"""
 _STATES = "SELECT * FROM truerank.member_states(%s)"
-_MEMBER_CHARS_MAX = 200
-_REASON_CHARS_MAX = 1000
 _MERGE_REFUSALS = {
     "merge_cycle": "both are one member already",
     "merged_elsewhere": "it was merged into another member: merge that one",
@@ -58,8 +57,8 @@ def set_state(
 
     Source: `schema/functions/set_member_state.sql`.
     """
-    _check(member, "member")
-    _check_audit(actor, reason)
+    check_member(member)
+    who(actor, reason)
     if board is not None:
         check_text(board, "board")
     if until is not None and (not isinstance(until, datetime) or until.utcoffset() is None):
@@ -103,9 +102,9 @@ def merge(
 
     Source: `schema/functions/merge_members.sql`.
     """
-    _check(member, "member")
-    _check(into, "into")
-    _check_audit(actor, reason)
+    check_member(member)
+    check_member(into, "into")
+    who(actor, reason)
     ((outcome, remaining, xid, groups, incarnation),) = yield Query(
         _MERGE, (member, into, actor, reason)
     )
@@ -131,7 +130,7 @@ def member_states(member: str) -> Steps[list[MemberScope]]:
 
     Source: `schema/functions/member_states.sql`.
     """
-    _check(member, "member")
+    check_member(member)
     rows: list[tuple[Any, ...]] = yield Query(_STATES, (member,))
     return [
         MemberScope(
@@ -144,16 +143,3 @@ def member_states(member: str) -> Steps[list[MemberScope]]:
         )
         for board, state, until, hides, changed_at, merged_into in rows
     ]
-
-
-def _check(member: str, field: str) -> None:
-    check_text(member, field)
-    if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
-        raise InvalidInput("a member's id has 1 to 200 characters", field=field)
-
-
-def _check_audit(actor: str, reason: str) -> None:
-    for name, text in (("actor", actor), ("reason", reason)):
-        check_text(text, name)
-        if not 1 <= len(text) <= _REASON_CHARS_MAX:
-            raise InvalidInput(f"{name} has 1 to {_REASON_CHARS_MAX} characters", field=name)

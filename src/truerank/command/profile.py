@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from truerank.command.submit import check_text, json_text
+from truerank.command.submit import check_member, check_text, json_text
 from truerank.errors import InvalidInput
 from truerank.model import Profile
 
 _NAME_CHARS_MAX = 200
 _DETAILS_BYTES_MAX = 1024
-_MEMBER_CHARS_MAX = 200
 
 
 def profile_parameters(
@@ -20,9 +19,7 @@ def profile_parameters(
         InvalidInput: an id, a name or details can't be stored; `field` names which.
     """
     for profile in profiles:
-        check_text(profile.member, "member")
-        if not 1 <= len(profile.member) <= _MEMBER_CHARS_MAX:
-            raise InvalidInput("a member's id has 1 to 200 characters", field="member")
+        check_member(profile.member)
         if profile.name is not None:
             check_text(profile.name, "name")
             if not 1 <= len(profile.name) <= _NAME_CHARS_MAX:

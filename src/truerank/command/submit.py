@@ -241,9 +241,21 @@ def check_text(text: str, field: str) -> None:
         raise InvalidInput(f"{field} contains half a surrogate pair", field=field) from exc
 
 
+def check_member(member: str, field: str = "member") -> None:
+    """Refuse what no member can be called.
+
+    Raises:
+        InvalidInput: no text that PostgreSQL can store, or not of 1 to 200 characters.
+    """
+    check_text(member, field)
+    if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
+        raise InvalidInput("a member's id has 1 to 200 characters", field=field)
+
+
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _NUMBER_CHARS_MAX = 100
 _EXPONENT_MAX = 40
+_MEMBER_CHARS_MAX = 200
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 _FIELDS = {

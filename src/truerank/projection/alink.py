@@ -128,7 +128,7 @@ class _Borrowed:
         if not self._breaker.admit():
             raise refusal(self._breaker)
         try:
-            self._connection: Any = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+            self._connection: Any = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # untyped there
         except (RedisError, OSError) as exc:
             if not is_crowded(exc):
                 self._breaker.failed()

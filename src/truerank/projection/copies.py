@@ -24,6 +24,7 @@ from truerank.steps import ScriptCall
 _FIELDS = ("epoch", "cursor", "base", "pending", "snapshot", "scan", "high", "covered")
 _RETIRED_AT_ONCE_MAX = 8  # copies; more wait for the next slice
 _SLICE = 500  # rankings unlinked in one go
+_SCANS_MAX = 20  # looks among all keys in one go, each at about as many keys
 _NAME = re.compile(rb"[0-9a-f]{32}")  # of a generation
 
 
@@ -76,6 +77,8 @@ class Copies:
         self._prefix = prefix
         self._retiring: list[tuple[int, str]] = []
         self._uncounted: set[tuple[int, str]] = set()  # of these, those that lost their counts
+        self._sought: list[tuple[int, str]] = []  # of these, those looked for among all keys
+        self._scan = b"0"  # where that look goes on
 
     def group(self, group: int) -> GroupKeys:
         """The keys of one group."""
@@ -226,7 +229,7 @@ class Copies:
             conn.execute(
                 "SELECT truerank.retire_generations(%s::uuid[])", ([name for _, name in new],)
             )
-            self._uncounted |= {each for each in new if not self._counts_are_whole(*each)}
+            self._uncounted |= self._without_counts(new)
         self._link.try_commands([("UNLINK", self.keys(*each).meta) for each in new])
         if new:
             crashpoint("meta_retired")
@@ -264,35 +267,58 @@ class Copies:
                 commands.append(("UNLINK", keys.counts, keys.members))
                 gone.append(each)
         self._link.commands(commands)
-        self._sweep([each for each in gone if each in self._uncounted])
-        self._uncounted -= set(gone)
-        crashpoint("generation_retired" if gone else "between_slices")
+        uncounted = [each for each in gone if each in self._uncounted]
+        swept = self._sweep_slice(uncounted)
+        self._uncounted -= set(swept)
+        gone = [each for each in gone if each not in self._uncounted]
+        if gone:
+            crashpoint("generation_retired")
+        if len(gone) < len(retiring):
+            crashpoint("between_slices")
         self._retiring = [each for each in self._retiring if each not in gone]
         if gone:
             conn.execute(
                 "SELECT truerank.drop_generations(%s::uuid[])", ([name for _, name in gone],)
             )
 
-    def _counts_are_whole(self, group: int, generation: str) -> bool:
-        """Whether a copy's counts name each of its rankings, as its meta says."""
-        keys = self.keys(group, generation)
-        known, counted = self._link.try_commands(
-            [("HGET", keys.meta, "rankings"), ("HLEN", keys.counts)]
-        )
-        if isinstance(known, ResponseError) or isinstance(counted, ResponseError):
-            return False
-        return known is None or known == str(counted).encode()
+    def seek_anew(self) -> None:
+        """Redis may be another server now, where the place a look has reached means nothing."""
+        self._scan = b"0"
 
-    def _sweep(self, generations: Sequence[tuple[int, str]]) -> None:
-        """Look for the keys of copies among all keys: nothing else names them any more."""
-        stems = tuple(f"{self.keys(*each).stem}:".encode() for each in generations)
-        cursor = b"0"
-        while stems:
-            cursor, names = self._link.command("SCAN", cursor, "COUNT", _SLICE)
+    def _without_counts(self, generations: Sequence[tuple[int, str]]) -> set[tuple[int, str]]:
+        """The copies whose counts don't name each of their rankings, as their metas say."""
+        named = [self.keys(*each) for each in generations]
+        known = self._link.try_commands([("HGET", keys.meta, "rankings") for keys in named])
+        counted = self._link.try_commands([("HLEN", keys.counts) for keys in named])
+        return {
+            each
+            for each, rankings, length in zip(generations, known, counted, strict=True)
+            if isinstance(rankings, ResponseError)
+            or isinstance(length, ResponseError)
+            or rankings not in {None, str(length).encode()}
+        }
+
+    def _sweep_slice(self, generations: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Look for the keys of copies among some of all keys: nothing else names them any more.
+
+        Those that come while a look is under way wait for the next one, for it began without them.
+
+        Returns:
+            The copies that were looked for among all keys.
+        """
+        if self._scan == b"0":
+            self._sought = list(generations)
+        if not self._sought:
+            return []
+        stems = tuple(f"{self.keys(*each).stem}:".encode() for each in self._sought)
+        for _ in range(_SCANS_MAX):
+            scan, names = self._link.command("SCAN", self._scan, "COUNT", _SLICE)
             if left := [name for name in names if name.startswith(stems)]:
                 self._link.command("UNLINK", *left)
-            if cursor == b"0":
-                return
+            self._scan = scan
+            if scan == b"0":
+                return self._sought
+        return []
 
 
 def _or_raise(reply: Any) -> Any:

@@ -5,6 +5,7 @@ for as long as it exists: no reader gets the ranking from it. Only a new copy tr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 import structlog
@@ -37,7 +38,7 @@ class Parking:
         self._parked: dict[int, set[int]] = {}  # by group
         self._without: dict[str, set[int]] = {}  # by generation
 
-    def left_out(self, generation: str) -> "set[int] | frozenset[int]":
+    def left_out(self, generation: str) -> AbstractSet[int]:
         """The rankings that aren't applied to a copy."""
         return self._without.get(generation, _NOTHING)
 
@@ -48,13 +49,13 @@ class Parking:
         """
         for group in groups:
             self._parked[group] = set()
-        for group, ranking, _ in self._rows(groups, due_only=False):
+        for group, ranking in self._rows(groups, due_only=False):
             self._parked[group].add(ranking)
 
     def due(self, groups: Iterable[int]) -> dict[int, set[int]]:
         """What is to be tried again now, by group."""
         due: dict[int, set[int]] = {}
-        for group, ranking, _ in self._rows(sorted(groups), due_only=True):
+        for group, ranking in self._rows(sorted(groups), due_only=True):
             due.setdefault(group, set()).add(ranking)
             self._parked.setdefault(group, set()).add(ranking)
         return due
@@ -158,9 +159,9 @@ class Parking:
         while some := list(islice(waiting, _RANKINGS_PER_CALL_MAX)):
             yield ScriptCall("quarantine", [keys.meta, keys.counts], [copy.epoch, *some])
 
-    def _rows(self, groups: Sequence[int], *, due_only: bool) -> list[tuple[int, int, bool]]:
+    def _rows(self, groups: Sequence[int], *, due_only: bool) -> list[tuple[int, int]]:
         return self._conn.execute(
-            "SELECT grp, ranking, due FROM truerank.parked_rankings(%s::smallint[], %s)",
+            "SELECT grp, ranking FROM truerank.parked_rankings(%s::smallint[], %s)",
             (list(groups), due_only),
         ).fetchall()
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from truerank.command.board import find_board
-from truerank.command.submit import check_text
+from truerank.command.submit import check_member
 from truerank.errors import (
     Busy,
     DatabaseUnavailable,
@@ -30,7 +30,6 @@ from truerank.steps import Pause, Steps, hurried
 
 LIMIT_MAX = 1000
 _OFFSET_MAX = 2**31 - 1
-_MEMBER_CHARS_MAX = 200
 _REMEMBERED_MAX = 10_000
 _AWAY_S = 5.0
 _HURRY_S = 2.0  # for what is remembered, where the server stands still
@@ -287,9 +286,7 @@ def check_request(request: PageRequest) -> None:
     if request.cursor is not None and request.offset:
         raise InvalidInput("a page starts at a cursor or at an offset, not both", field="offset")
     for member in (*request.members, *([request.around] if request.around is not None else [])):
-        check_text(member, "member")
-        if not 1 <= len(member) <= _MEMBER_CHARS_MAX:
-            raise InvalidInput("a member's id has 1 to 200 characters", field="member")
+        check_member(member)
 
 
 def check_slice(limit: int, offset: int) -> None:

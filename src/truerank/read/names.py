@@ -3,8 +3,9 @@
 They never decide an order, and a PostgreSQL that is away costs names, not ranks.
 """
 
+import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from truerank.steps import Query, Steps
 _PROFILES = "SELECT member, display_name, profile FROM truerank.profiles(%s::text[])"
 _REMEMBERED_MAX = 50_000
 _AWAY_S = 5.0
+_UNKNOWN = (None, -math.inf)
 
 Row = TypeVar("Row", Entry, Place)
 
@@ -35,12 +37,12 @@ class Names:
         """The page with the names of everybody on it."""
         rows: list[Entry | Place] = [*page.entries, *page.places, *page.around]
         members = {row.member for row in rows}
-        yield from self._read(members)
+        profiles = yield from self._profiles(members)
         return replace(
             page,
-            entries=self._named(page.entries),
-            places=self._named(page.places),
-            around=self._named(page.around),
+            entries=_named(page.entries, profiles),
+            places=_named(page.places, profiles),
+            around=_named(page.around, profiles),
         )
 
     def forget(self, members: Iterable[str]) -> None:
@@ -48,26 +50,30 @@ class Names:
         for member in members:
             self._known.pop(member, None)
 
-    def _read(self, members: set[str]) -> Steps[None]:
+    def _profiles(self, members: set[str]) -> Steps[Mapping[str, Profile | None]]:
+        # Looked up once each: another thread may forget them, or make room, at any moment.
+        known = {member: self._known.get(member, _UNKNOWN) for member in members}
+        found = {member: profile for member, (profile, _) in known.items()}
         now = time.monotonic()
-        wanted = [m for m in members if m not in self._known or self._known[m][1] < now]
+        wanted = [member for member, (_, until) in known.items() if until < now]
         if not wanted or now < self._away_until:
-            return
+            return found
         try:
             rows = yield Query(_PROFILES, (wanted,))
         except DatabaseUnavailable:
             # Every page would wait for it: then one asks, now and again.
             self._away_until = time.monotonic() + _AWAY_S
-            return
-        if len(self._known) + len(wanted) > _REMEMBERED_MAX:
+            return found
+        read = dict.fromkeys(wanted, None) | {
+            member: Profile(member=member, name=name, details=details)
+            for member, name, details in rows
+        }
+        if len(self._known) + len(read) > _REMEMBERED_MAX:
             self._known.clear()
         until = now + self._remember_s
-        self._known |= dict.fromkeys(wanted, (None, until))
-        for member, name, details in rows:
-            profile = Profile(member=member, name=name, details=details)
-            self._known[member] = (profile, until)
+        self._known |= {member: (profile, until) for member, profile in read.items()}
+        return found | read
 
-    def _named(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        return tuple(
-            replace(row, profile=self._known.get(row.member, (None, 0))[0]) for row in rows
-        )
+
+def _named(rows: Sequence[Row], profiles: Mapping[str, Profile | None]) -> tuple[Row, ...]:
+    return tuple(replace(row, profile=profiles[row.member]) for row in rows)

@@ -129,7 +129,7 @@ def _projection(status: "Status", expected: Expected) -> Iterator[Problem]:
             "writes to Redis fail: its memory may be full, or it may be a replica; see the"
             " workers' logs and truerank_errors_total",
         )
-    if status.redis_error is None and status.groups_live < status.groups:
+    if status.groups_live < status.groups:
         yield _degraded(
             "copies_missing",
             f"{status.groups_live} of {status.groups} groups have a copy in Redis",

@@ -19,7 +19,7 @@ from truerank.gatherer import Gatherer
 from truerank.local import running_worker
 from truerank.model import Outcome, ScoreEvent, Source
 from truerank.projection import worker
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
 EVENT = ScoreEvent(event_id="e1", member="ann", value=5)

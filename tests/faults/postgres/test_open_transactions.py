@@ -14,7 +14,7 @@ from tests.projection.pipeline import Pipeline, differences, pipeline, wait_unti
 from truerank.local import running_worker
 from truerank.model import ScoreEvent, Source
 from truerank.projection import worker
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
 Connection = psycopg.Connection[Any]

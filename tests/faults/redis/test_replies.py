@@ -8,7 +8,7 @@ import pytest
 from tests.faults.proxy import Proxy, Side, redis_through
 from tests.projection.pipeline import Pipeline, differences, pipeline, wait_until
 from truerank.errors import ProjectionUnavailable
-from truerank.projection.worker import Projector
+from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
 _ROWS = 6

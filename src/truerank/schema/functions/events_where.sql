@@ -12,7 +12,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     JOIN truerank.event AS e ON e.board_id = b.id AND e.kind = 's'
      AND e.occurred_at >= b.history_from  -- before, nothing can be corrected
     WHERE b.key = p_board AND b.deleted_at IS NULL
-      AND (p_member IS NULL OR e.member = ANY (truerank.names_of(p_member)))
+      -- Once for all events: before version 18 PostgreSQL would ask for the names with each.
+      AND (p_member IS NULL
+           OR e.member = ANY (ARRAY(SELECT unnest(truerank.names_of(p_member)))))
       AND e.ended_at IS NULL
       AND (p_source IS NULL OR e.source = p_source)
       AND (p_from IS NULL OR e.occurred_at >= p_from)

@@ -14,9 +14,10 @@ BEGIN
         RAISE invalid_parameter_value USING MESSAGE = 'the arrays differ in length';
     END IF;
     INSERT INTO truerank.member AS m (id, display_name, profile)
-    SELECT DISTINCT ON (u.id) u.id, u.display_name, u.profile
-    FROM unnest(p_members, p_names, p_profiles) WITH ORDINALITY AS u (id, display_name, profile, ord)
-    ORDER BY u.id, u.ord DESC
+    SELECT DISTINCT ON (u.member COLLATE "C") u.member, u.display_name, u.profile
+    FROM unnest(p_members, p_names, p_profiles)
+        WITH ORDINALITY AS u (member, display_name, profile, ord)
+    ORDER BY u.member COLLATE "C", u.ord DESC
     ON CONFLICT (id) DO UPDATE SET
         display_name = excluded.display_name, profile = excluded.profile,
         changed_at = clock_timestamp();
