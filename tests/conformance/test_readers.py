@@ -48,7 +48,13 @@ def boards(draw: st.DrawFn) -> dict[str, Any]:
         }
         for member in members
     ]
-    return {"order": draw(DIRECTIONS), "decimals": decimals, "ties": ties, "events": events}
+    return {
+        "order": draw(DIRECTIONS),
+        "decimals": decimals,
+        "ties": ties,
+        "events": events,
+        "dense": draw(st.booleans()),
+    }
 
 
 def scaled(number: int, decimals: int) -> str:
@@ -60,7 +66,13 @@ def scaled(number: int, decimals: int) -> str:
 
 
 def make(
-    world: World, *, order: Order, decimals: int, ties: Iterable[TieBreak], events: list[Any]
+    world: World,
+    *,
+    order: Order,
+    decimals: int,
+    ties: Iterable[TieBreak],
+    events: list[Any],
+    dense: bool = False,
 ) -> Oracle:
     """Create the board, submit the events, project them."""
     name = f"board {next(_names)}"
@@ -72,6 +84,7 @@ def make(
         decimals=decimals,
         tie_breaks=ties,
         seasons=["all", "month"],
+        dense=dense,
     )
     made = [ScoreEvent(event_id=f"e{i}", **event) for i, event in enumerate(events)]
     if made:
@@ -80,15 +93,26 @@ def make(
     return Oracle(name, "all", order, decimals, ties, made)
 
 
-def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int]) -> None:
-    """Ask everything of both sources, in both numberings."""
+def asked(dense: bool) -> list[tuple[Source, Numbering]]:  # noqa: FBT001
+    """Every source with every numbering that it gives."""
+    return [
+        (source, numbering)
+        for source, numbering in product(Source, Numbering)
+        if dense or source is Source.DATABASE or numbering is not Numbering.DENSE
+    ]
+
+
+def check_all(
+    world: World, oracle: Oracle, members: list[str], limits: list[int], *, dense: bool
+) -> None:
+    """Ask everything of both sources, in all numberings."""
     client, board = world.client, oracle.board
     total = len(oracle.events)
-    for source, numbering in product(Source, Numbering):
+    for source, numbering in asked(dense):
         how: Any = {"source": source, "numbering": numbering}
 
-        def check(page: Page, asked: Source = source, **expected: Any) -> None:
-            assert page.freshness.source is asked
+        def check(page: Page, one: Source = source, **expected: Any) -> None:
+            assert page.freshness.source is one
             oracle.check(page, **expected)
 
         for offset, limit in product(
@@ -116,11 +140,11 @@ def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int
         )
 
 
-def check_scores(world: World, oracle: Oracle, scores: list[str]) -> None:
+def check_scores(world: World, oracle: Oracle, scores: list[str], *, dense: bool) -> None:
     """Ask about scores and ranks, and page by cursors, of both sources."""
     client, board = world.client, oracle.board
     order = [member for member, _, _ in oracle.rows()]
-    for source, numbering in product(Source, Numbering):
+    for source, numbering in asked(dense):
         how: Any = {"source": source, "numbering": numbering}
         pages, page = [], client.top(board, limit=3, **how)
         while page.next is not None:
@@ -149,24 +173,32 @@ def check_scores(world: World, oracle: Oracle, scores: list[str]) -> None:
             assert [entry.member for entry in half.entries] == within[1:2]
             assert (half.next is None, half.previous is None) == (len(within) < 3, len(within) < 2)
             assert half.entries == page.entries[1:2]
+    for source, numbering in asked(dense):
+        _check_friends(world, oracle, order, source, numbering)
     for source in Source:
-        _check_counts(world, oracle, order, scores, source)
+        _check_counts(world, oracle, scores, source)
 
 
-def _check_counts(
-    world: World, oracle: Oracle, order: list[str], scores: list[str], source: Source
+def _check_friends(
+    world: World, oracle: Oracle, order: list[str], source: Source, numbering: Numbering
 ) -> None:
     client, board = world.client, oracle.board
-    page = client.places(board, [*order, ABSENT], among=True, percentile=True, source=source)
+    how: Any = {"among": True, "source": source, "numbering": numbering}
+    page = client.places(board, [*order, ABSENT], percentile=True, **how)
     assert page.places[-1] == Place(member=ABSENT, rank=None, score=None)
     for place in page.places[:-1]:
         assert place.rank_among == place.rank
         assert place.percentile == oracle.beside(place.member)[0]
-    friends = client.places(board, order[1::2], among=True, source=source)
-    ranks = [place.rank for place in friends.places]
+    friends = client.places(board, order[1::2], **how)
+    ranks = [place.rank for place in friends.places if place.rank is not None]
+    among = sorted(set(ranks)) if numbering is Numbering.DENSE else ranks
     assert [place.rank_among for place in friends.places] == [
-        1 + ranks.index(rank) for rank in ranks
+        1 + among.index(rank) for rank in ranks
     ]
+
+
+def _check_counts(world: World, oracle: Oracle, scores: list[str], source: Source) -> None:
+    client, board = world.client, oracle.board
     counts = client.count_scores(board, scores, source=source).counts
     sign = -1 if oracle.order is Order.DESC else 1
     assert [(count.better, count.equal) for count in counts] == [
@@ -182,7 +214,7 @@ def _check_counts(
 
 
 @given(board=boards())
-@example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": []})
+@example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": [], "dense": True})
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_answer_is_the_same_wherever_it_comes_from(
     either: World, board: dict[str, Any]
@@ -190,9 +222,11 @@ def test_every_answer_is_the_same_wherever_it_comes_from(
     oracle = make(either, **board)
     rows = [member for member, _, _ in oracle.rows()]
 
-    check_all(either, oracle, [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], ABSENT], [1, 4])
+    dense = board["dense"]
+    members = [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], ABSENT]
+    check_all(either, oracle, members, [1, 4], dense=dense)
     scores = {score for _, score, _ in oracle.rows()} | {scaled(1, board["decimals"])}
-    check_scores(either, oracle, sorted(scores, key=Decimal))
+    check_scores(either, oracle, sorted(scores, key=Decimal), dense=dense)
 
     assert either.differences() == []
 
