@@ -25,6 +25,15 @@ class InvalidInput(TruerankError):
     code = "invalid_input"
 
 
+class NumberingNotKept(InvalidInput):
+    """The projection was insisted on, and the board doesn't keep in it what dense counting takes.
+
+    PostgreSQL can always be asked; or let the board keep it: `update_board` with `dense`.
+    """
+
+    code = "numbering_not_kept"
+
+
 class CommandError(TruerankError):
     """A command had no effect; the caller's transaction is still usable."""
 

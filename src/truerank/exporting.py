@@ -67,8 +67,11 @@ def export_rows(
                 rows = conn.execute(_SLICE, slice_, binary=True).fetchall()
                 for member, key, ties, version in rows:
                     place += 1
-                    if key[:equal_bytes] != equals or numbering is Numbering.ORDINAL:
-                        rank, equals = place, key[:equal_bytes]
+                    if numbering is Numbering.ORDINAL:
+                        rank = place
+                    elif key[:equal_bytes] != equals:
+                        rank = rank + 1 if numbering is Numbering.DENSE else place
+                        equals = key[:equal_bytes]
                     yield ExportedRow(
                         rank=rank,
                         member=member,

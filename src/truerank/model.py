@@ -24,10 +24,11 @@ class Order(StrEnum):
 
 
 class Numbering(StrEnum):
-    """How places are counted among equals: 1234 or 1224."""
+    """How places are counted among equals: 1234, 1224 or 1223."""
 
     ORDINAL = "ordinal"
     COMPETITION = "competition"
+    DENSE = "dense"
 
 
 class Outcome(StrEnum):
@@ -176,7 +177,8 @@ class TieBreak:
 class BoardSpec:
     """What a board is made of. Values, totals and ranges are in the board's unit, scaled.
 
-    `seasons` are any of all, day, week, month, year; their bounds lie in `zone` (IANA).
+    `seasons` are any of all, day, week, month, year; their bounds lie in `zone` (IANA). `dense`:
+    the projection keeps what it takes to count places densely at any depth.
     """
 
     key: str
@@ -190,6 +192,7 @@ class BoardSpec:
     value_max: int = 2**63 - 1
     total_min: int = -(2**63)
     total_max: int = 2**63 - 1
+    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,8 @@ def test_both_sources_give_the_same_places_and_name_themselves(filled: Command) 
     assert shown.pop("freshness")["source"] == "projection"
     assert shown == true
     assert [entry["rank"] for entry in true["entries"]] == [1, 2, 3]
+    dense = filled("top", "points", "--json", "--numbering", "dense").json
+    assert [entry["rank"] for entry in dense["entries"]] == [1, 2, 2]
 
 
 def test_a_season_is_chosen_by_its_label(filled: Command) -> None:

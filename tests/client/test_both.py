@@ -66,6 +66,7 @@ QUESTIONS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("top", ("b", "all"), {"limit": 2, "offset": 1, "member": "cid", "around_limit": 2}),
     ("around", ("b", "bob"), {"limit": 2, "source": "database"}),
     ("place", ("b", "nobody"), {"numbering": "ordinal"}),
+    ("place", ("b", "nobody"), {"numbering": "dense"}),
     ("places", ("b", ["cid", "ann"]), {"source": "projection"}),
 ]
 
@@ -135,7 +136,7 @@ MISTAKES: list[tuple[type[TruerankError], str | None, str, tuple[Any, ...], dict
     (InvalidInput, "member", "place", ("b", "a\0b"), {}),
     (InvalidInput, "member", "around", ("b", "\ud800"), {}),
     (InvalidInput, "member", "top", ("b",), {"member": 7}),
-    (InvalidInput, "numbering", "top", ("b",), {"numbering": "dense"}),
+    (InvalidInput, "numbering", "top", ("b",), {"numbering": "denser"}),
     (InvalidInput, "source", "top", ("b",), {"source": "redis"}),
     (InvalidInput, "token", "wait_visible", ("no token", ["b"]), {}),
     (BoardUnknown, "board", "wait_visible", ("7.x", ["nothing"]), {}),

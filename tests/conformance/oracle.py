@@ -83,6 +83,8 @@ class Oracle:
         if numbering is Numbering.ORDINAL:
             return index + 1
         rows = self.rows()
+        if numbering is Numbering.DENSE:
+            return len({equals for _, _, equals in rows[: index + 1]})
         return next(i for i, row in enumerate(rows) if row[2] == rows[index][2]) + 1
 
     def _score(self, event: ScoreEvent) -> Decimal:

@@ -98,17 +98,23 @@ def test_to_repeat_ones_own_best_changes_nothing(either: World) -> None:
 
 
 def test_numbering_is_the_readers_choice_on_the_same_data(either: World) -> None:
-    """TIE-1, without dense."""
-    board(either)
+    """TIE-1."""
+    board(either, dense=True)
     either.scores("b", ("a", 101), ("b", 100), ("c", 100), ("d", 99))
     before = either.pipeline.rankings()
+    metas = either.pipeline.meta(0), either.pipeline.meta(1)
 
     shared = either.top("b", numbering="competition")
+    dense = either.top("b", numbering="dense")
     unique = either.top("b", numbering="ordinal")
 
     assert ranks(shared) == [(1, "a"), (2, "b"), (2, "c"), (4, "d")]
+    assert ranks(dense) == [(1, "a"), (2, "b"), (2, "c"), (3, "d")]
     assert ranks(unique) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+    for numbering, rank in (("competition", 4), ("dense", 3), ("ordinal", 4)):
+        assert either.place("b", "d", numbering=numbering).places[0].rank == rank
     assert either.pipeline.rankings() == before
+    assert (either.pipeline.meta(0), either.pipeline.meta(1)) == metas, "nothing was projected"
 
 
 def test_a_tie_that_spans_pages_keeps_its_rank(either: World) -> None:

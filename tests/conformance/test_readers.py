@@ -68,6 +68,7 @@ def boards(draw: st.DrawFn) -> dict[str, Any]:
         "ties": ties,
         "events": events,
         "withheld": {m: state for m, state in states.items() if state is not MemberState.ACTIVE},
+        "dense": draw(st.booleans()),
     }
 
 
@@ -87,6 +88,7 @@ def make(
     ties: Iterable[TieBreak],
     events: list[Any],
     withheld: Mapping[str, MemberState] = NOBODY,
+    dense: bool = False,
 ) -> Oracle:
     """Create the board, submit the events, hide and ban, project it all."""
     name = f"board {next(_names)}"
@@ -98,6 +100,7 @@ def make(
         decimals=decimals,
         tie_breaks=ties,
         seasons=["all", "month"],
+        dense=dense,
     )
     made = [ScoreEvent(event_id=f"e{i}", **event) for i, event in enumerate(events)]
     if made:
@@ -117,15 +120,26 @@ def withhold(world: World, board: str, withheld: Mapping[str, MemberState]) -> N
     world.project()
 
 
-def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int]) -> None:
-    """Ask everything of both sources, in both numberings."""
+def asked(dense: bool) -> list[tuple[Source, Numbering]]:  # noqa: FBT001
+    """Every source with every numbering that it gives."""
+    return [
+        (source, numbering)
+        for source, numbering in product(Source, Numbering)
+        if dense or source is Source.DATABASE or numbering is not Numbering.DENSE
+    ]
+
+
+def check_all(
+    world: World, oracle: Oracle, members: list[str], limits: list[int], *, dense: bool
+) -> None:
+    """Ask everything of both sources, in all numberings."""
     client, board = world.client, oracle.board
     total = len(oracle.events)
-    for source, numbering in product(Source, Numbering):
+    for source, numbering in asked(dense):
         how: Any = {"source": source, "numbering": numbering}
 
-        def check(page: Page, asked: Source = source, **expected: Any) -> None:
-            assert page.freshness.source is asked
+        def check(page: Page, one: Source = source, **expected: Any) -> None:
+            assert page.freshness.source is one
             oracle.check(page, **expected)
 
         for offset, limit in product(
@@ -153,11 +167,11 @@ def check_all(world: World, oracle: Oracle, members: list[str], limits: list[int
         )
 
 
-def check_scores(world: World, oracle: Oracle, scores: list[str]) -> None:
+def check_scores(world: World, oracle: Oracle, scores: list[str], *, dense: bool) -> None:
     """Ask about scores and ranks, and page by cursors, of both sources."""
     client, board = world.client, oracle.board
     order = [member for member, _, _ in oracle.rows()]
-    for source, numbering in product(Source, Numbering):
+    for source, numbering in asked(dense):
         how: Any = {"source": source, "numbering": numbering}
         pages, page = [], client.top(board, limit=3, **how)
         while page.next is not None:
@@ -186,28 +200,34 @@ def check_scores(world: World, oracle: Oracle, scores: list[str]) -> None:
             assert [entry.member for entry in half.entries] == within[1:2]
             assert (half.next is None, half.previous is None) == (len(within) < 3, len(within) < 2)
             assert half.entries == page.entries[1:2]
+    for source, numbering in asked(dense):
+        _check_friends(world, oracle, order, source, numbering)
     for source in Source:
-        _check_counts(world, oracle, order, scores, source)
+        _check_counts(world, oracle, scores, source)
 
 
-def _check_counts(
-    world: World, oracle: Oracle, order: list[str], scores: list[str], source: Source
+def _check_friends(
+    world: World, oracle: Oracle, order: list[str], source: Source, numbering: Numbering
 ) -> None:
     client, board = world.client, oracle.board
+    how: Any = {"among": True, "source": source, "numbering": numbering}
     withheld = [*oracle.withheld, ABSENT]
-    page = client.places(board, [*order, *withheld], among=True, percentile=True, source=source)
-    assert page.places[len(order) :] == tuple(
-        oracle.place(m, Numbering.COMPETITION) for m in withheld
-    )
+    page = client.places(board, [*order, *withheld], percentile=True, **how)
+    assert page.places[len(order) :] == tuple(oracle.place(m, numbering) for m in withheld)
     for place in page.places[: len(order)]:
         assert place.rank_among == place.rank
         assert place.percentile == oracle.beside(place.member)[0]
-    friends = client.places(board, [*oracle.withheld, *order[1::2]], among=True, source=source)
-    ranks = [place.rank for place in friends.places[len(oracle.withheld) :]]
+    friends = client.places(board, [*oracle.withheld, *order[1::2]], **how)
+    ranks = [place.rank for place in friends.places if place.rank is not None]
+    among = sorted(set(ranks)) if numbering is Numbering.DENSE else ranks
     assert [place.rank_among for place in friends.places] == [
         *[None] * len(oracle.withheld),
-        *(1 + ranks.index(rank) for rank in ranks),
+        *(1 + among.index(rank) for rank in ranks),
     ]
+
+
+def _check_counts(world: World, oracle: Oracle, scores: list[str], source: Source) -> None:
+    client, board = world.client, oracle.board
     counts = client.count_scores(board, scores, source=source).counts
     sign = -1 if oracle.order is Order.DESC else 1
     assert [(count.better, count.equal) for count in counts] == [
@@ -223,7 +243,7 @@ def _check_counts(
 
 
 @given(board=boards())
-@example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": []})
+@example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": [], "dense": True})
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_answer_is_the_same_wherever_it_comes_from(
     either: World, board: dict[str, Any]
@@ -231,10 +251,11 @@ def test_every_answer_is_the_same_wherever_it_comes_from(
     oracle = make(either, **board)
     rows = [member for member, _, _ in oracle.rows()]
 
-    asked = [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], *oracle.withheld][:5]
-    check_all(either, oracle, [*asked, ABSENT], [1, 4])
+    members = [*rows[:1], *rows[len(rows) // 2 :][:1], *rows[-1:], *oracle.withheld][:5]
+    dense = board["dense"]
+    check_all(either, oracle, [*members, ABSENT], [1, 4], dense=dense)
     scores = {score for _, score, _ in oracle.rows()} | {scaled(1, board["decimals"])}
-    check_scores(either, oracle, sorted(scores, key=Decimal))
+    check_scores(either, oracle, sorted(scores, key=Decimal), dense=dense)
 
     assert either.differences() == []
 

@@ -88,6 +88,7 @@ def redis_keys() -> set[str]:
         copy.members,
         copy.places("RANKING"),
         copy.shown("RANKING"),
+        copy.prefixes("RANKING"),
     }
 
 

@@ -61,6 +61,17 @@ def test_a_slice_begins_where_it_is_asked_to_and_numbers_as_asked(scores: httpx.
     assert [(e["rank"], e["member"]) for e in page["entries"]] == [(3, "cid"), (4, "dan")]
 
 
+def test_dense_numbering_of_a_board_that_does_not_keep_it_comes_from_postgresql(
+    scores: httpx.Client,
+) -> None:
+    how: dict[str, str | int] = {"limit": 1, "offset": 3, "numbering": "dense"}
+
+    page = scores.get("/v1/boards/points/top", params=how).json()
+
+    assert page["freshness"]["source"] == "database"
+    assert [(e["rank"], e["member"]) for e in page["entries"]] == [(3, "dan")]
+
+
 def test_the_asking_member_gets_its_place_and_neighbours_in_the_same_answer(
     scores: httpx.Client,
 ) -> None:

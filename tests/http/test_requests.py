@@ -25,7 +25,7 @@ def board(tr: truerank.Truerank, http: httpx.Client) -> httpx.Client:
         "limit=", "limit=1&limit=1000", "limit=%2B5", "limit=5%20", "limit=%D9%A5", "limit[]=5",
         "limit=" + "9" * 5000, "offset=-1", "offset=1000000000000", "offset=abc",
         "season=", "season=%00", "version=99999999999999999999", "board=%F0%28", "season=%F0%28",
-        "numbering=dense", "around=3", "member=", "member=a&member=b", "member=" + "x" * 201,
+        "numbering=denser", "around=3", "member=", "member=a&member=b", "member=" + "x" * 201,
         "member=a%00b", "member=a&around=1001", "Limit=5", "&".join("a=1" for _ in range(2000)),
     ],
 )  # fmt: skip
@@ -162,6 +162,7 @@ def test_a_board_is_made_once_with_what_it_is_made_of(http: httpx.Client) -> Non
         "board": "golf", "operator": "best", "order": "asc", "seasons": ["all", "day"],
         "zone": "Europe/Berlin", "decimals": 2, "value_min": 0, "value_max": "9007199254740993",
         "tie_breaks": [{"name": "holes", "order": "desc", "min": "0", "max": 18}],
+        "dense": True,
     }  # fmt: skip
 
     made, again = (http.post("/v1/boards", json=body) for _ in range(2))
@@ -170,6 +171,7 @@ def test_a_board_is_made_once_with_what_it_is_made_of(http: httpx.Client) -> Non
     assert (made.status_code, again.status_code, other.status_code) == (201, 200, 409)
     assert made.json() == again.json()
     assert made.json()["value_max"] == "9007199254740993"
+    assert made.json()["dense"] is True
     assert made.json()["tie_breaks"] == [
         {"name": "holes", "order": "desc", "min": "0", "max": "18"}
     ]

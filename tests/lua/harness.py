@@ -36,9 +36,9 @@ def drop(member: str, version: int) -> bytes:
     return b"d" + struct.pack(">Q", version) + member.encode()
 
 
-def part(*rows: bytes, ranking: int = RANKING) -> Part:
+def part(*rows: bytes, ranking: int = RANKING, equal_bytes: int = 0) -> Part:
     """Rows of one ranking."""
-    return Part(ranking, KEY_BYTES, list(rows))
+    return Part(ranking, KEY_BYTES, list(rows), equal_bytes)
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,7 @@ class Scripts:
         middle: int | None = None,
         up_to: int = 0,
         marks: Sequence[bytes] = (),
+        dense: bool = False,
     ) -> Any:
         copy = self.copy(generation)
         return self._call(
@@ -143,6 +144,7 @@ class Scripts:
             [
                 *(self.group.pointer, copy.meta, copy.counts),
                 *(copy.places(ranking), copy.shown(ranking), copy.members),
+                *([copy.prefixes(ranking)] if dense else []),
             ],
             [
                 generation,
@@ -180,7 +182,7 @@ class Scripts:
         return None if shown is None else int.from_bytes(shown[:8])
 
     def counts(self, ranking: int = RANKING, generation: str = COPY) -> str | None:
-        """Places, tombstones, withheld, as the scripts keep them."""
+        """Places, tombstones, withheld, prefixes where it is dense, as the scripts keep them."""
         value = self.link.command("HGET", self.copy(generation).counts, ranking)
         return None if value is None else str(value.decode())
 
@@ -198,7 +200,10 @@ class Scripts:
 
 
 def _packed(one: Part) -> list[int | bytes]:
-    return [one.ranking, one.board, one.key_bytes, len(one.rows), *one.rows]
+    return [
+        *(one.ranking, one.board, one.key_bytes, one.equal_bytes, len(one.rows)),
+        *one.rows,
+    ]
 
 
 def _words(fields: dict[str, str]) -> list[str]:
@@ -206,4 +211,12 @@ def _words(fields: dict[str, str]) -> list[str]:
 
 
 def _keys(copy: GenerationKeys, parts: tuple[Part, ...]) -> list[str]:
-    return [k for p in parts for k in (copy.places(p.ranking), copy.shown(p.ranking))]
+    return [
+        key
+        for part in parts
+        for key in (
+            copy.places(part.ranking),
+            copy.shown(part.ranking),
+            *([copy.prefixes(part.ranking)] if part.equal_bytes else []),
+        )
+    ]

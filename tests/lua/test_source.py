@@ -18,10 +18,10 @@ FILES = sorted(
 # What may stand beside < and >: numerals, and expressions that are numbers in these files.
 NUMBER = (
     r"-?\d+|#[\w.\[\]]+|#?meta|high|low|shown_high|shown_low|at|i|applied|seen|additions|removals|changes|fields|rows|window|total"
-    r"|tick_id|covered_id|counts\.withheld|known_members"
+    r"|tick_id|covered_id|counts\.withheld|equal_bytes|known_members"
     r"|tonumber\([^()]*(?:\([^()]*\))?[^()]*\)"
 )
-KEY = r"KEYS\[\w+( \+ 1)?\]|(meta|places|shown|counts|members)_key"
+KEY = r"KEYS\[\w+( \+ [12])?\]|(meta|places|shown|prefixes|counts|members|better)_key"
 COMPARISON = re.compile(r"(?P<left>[\w.#\]\[()'\"]+)\s*(?:<=|>=|<|>)\s*(?P<right>[\w.#\]\['\"]+)")
 STRING_OR_COMMENT = re.compile(r"--\[\[.*?\]\]|--[^\n]*|'[^'\n]*'|\"[^\"\n]*\"", re.DOTALL)
 

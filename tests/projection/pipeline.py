@@ -3,7 +3,7 @@
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
@@ -130,6 +130,15 @@ class Pipeline:
             rankings.setdefault(ranking, (group, {}))[1][member] = bytes(shown)
         return rankings
 
+    def dense(self, rankings: Iterable[int]) -> dict[int, int]:
+        """Of the rankings that are to be counted densely, in how many bytes equals agree."""
+        rows = self.conn.execute(
+            """SELECT r, truerank.equal_bytes(r) FROM unnest(%s::bigint[]) AS r
+               WHERE truerank.equal_bytes(r) > 0""",
+            (list(rankings),),
+        ).fetchall()
+        return dict(rows)
+
     def withheld(self) -> set[tuple[int, str]]:
         """Ranking and member of the standings that SQL says take no place."""
         rows = self.conn.execute(
@@ -170,6 +179,7 @@ def differences(pipeline: Pipeline) -> list[str]:
     expected: set[bytes] = set()
     rankings = pipeline.rankings()
     withheld = pipeline.withheld()
+    dense = pipeline.dense(rankings)
     (groups,) = pipeline.conn.execute("SELECT groups FROM truerank.setting").fetchone() or (0,)
     for group in range(groups):
         generation = pipeline.generation(group)
@@ -187,7 +197,16 @@ def differences(pipeline: Pipeline) -> list[str]:
         mine = {r: shown for r, (g, shown) in rankings.items() if g == group}
         for ranking in sorted(mine.keys() | {int(name) for name in counts}):
             expected |= {copy.places(ranking).encode(), copy.shown(ranking).encode()}
-            found += _ranking_differences(pipeline, copy, ranking, mine.get(ranking, {}), withheld)
+            if ranking in dense:
+                expected.add(copy.prefixes(ranking).encode())
+            found += _ranking_differences(
+                pipeline,
+                copy,
+                ranking,
+                mine.get(ranking, {}),
+                withheld,
+                equal_bytes=dense.get(ranking),
+            )
     left: set[bytes] = set(pipeline.redis.scan_iter(count=1000)) - expected
     found += [f"left over: {name!r}" for name in sorted(left)]
     listed = pipeline.conn.execute(
@@ -224,6 +243,8 @@ def _ranking_differences(
     ranking: int,
     source: dict[str, bytes],
     withheld: set[tuple[int, str]],
+    *,
+    equal_bytes: int | None,
 ) -> Iterator[str]:
     places = pipeline.redis.zrange(copy.places(ranking), 0, -1)
     raw: Any = pipeline.redis.hgetall(copy.shown(ranking))
@@ -239,8 +260,15 @@ def _ranking_differences(
     standing = {member: value for member, value in shown.items() if member not in tombstones}
     if standing != source:
         yield f"ranking {ranking}: shown is {standing}, should be {source}"
+    wanted = f"{len(order)} {len(tombstones)} {len(source) - len(order)}"
+    if equal_bytes is not None:
+        equals = sorted({place[:equal_bytes] for place in order})
+        wanted += f" {len(equals)}"
+        prefixes = pipeline.redis.zrange(copy.prefixes(ranking), 0, -1)
+        if prefixes != equals:
+            yield f"ranking {ranking}: prefixes are {prefixes}, should be {equals}"
     counts = pipeline.redis.hget(copy.counts, str(ranking))
-    if counts != f"{len(order)} {len(tombstones)} {len(source) - len(order)}".encode():
+    if counts != wanted.encode():
         yield f"ranking {ranking}: counts are {counts!r}"
 
 

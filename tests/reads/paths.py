@@ -267,6 +267,9 @@ class Paths:
             return list(range(1, len(table) + 1))
         if self.client.board(board).spec.tie_breaks:
             return [rank for rank, _, _ in table]  # equals aren't to be told by scores alone
+        if numbering is Numbering.DENSE:
+            different = list(dict.fromkeys(score for _, _, score in table))
+            return [1 + different.index(score) for _, _, score in table]
         return [n + 1 for n in self._better(board, [Decimal(score) for _, _, score in table])]
 
 

@@ -49,6 +49,19 @@ def test_a_file_holds_every_member_in_order_with_exact_numbers(idle: Pipeline) -
     assert json.loads(first)["ties"] == {"hits": "0"}
 
 
+def test_a_file_is_numbered_as_asked(idle: Pipeline) -> None:
+    for member, value in (("ann", 101), ("bob", 100), ("cid", 100), ("dan", 99)):
+        idle.client.submit_score("b", event_id=member, member=member, value=value)
+
+    ranks = {how: [row.rank for row in exported(idle, "b", numbering=how)] for how in Numbering}
+
+    assert ranks == {
+        Numbering.ORDINAL: [1, 2, 3, 4],
+        Numbering.COMPETITION: [1, 2, 2, 4],
+        Numbering.DENSE: [1, 2, 2, 3],
+    }
+
+
 def test_a_file_of_many_slices_repeats_and_loses_nobody_while_scores_change(
     idle: Pipeline,
 ) -> None:

@@ -21,7 +21,7 @@ def say(paths: Paths, action: str, *members: str, **how: Any) -> None:
 
 def tied(paths: Paths, order: str, key: str = "b") -> list[str]:
     """A board of 24 members in three ties of 8; its members in order."""
-    board(paths, key, operator="best", order=order)
+    board(paths, key, operator="best", order=order, dense=True)
     paths.world.scores(key, *((f"m{i:02}", i % 3) for i in range(24)))
     return [member for _, member, _ in rows(paths.top(key, limit=100).entries)]
 
@@ -39,11 +39,12 @@ def test_withheld_members_part_no_ties_and_shift_everybody_below(
     table = paths.table("b", numbering=numbering, step=5)
 
     assert [member for _, member, _ in table] == [m for m in everybody if m not in withheld]
-    competition = [1] * 5 + [6] * 7 + [13] * 6
-    ordinal = list(range(1, 19))
-    assert [rank for rank, _, _ in table] == (
-        competition if numbering is Numbering.COMPETITION else ordinal
-    )
+    expected = {
+        Numbering.COMPETITION: [1] * 5 + [6] * 7 + [13] * 6,
+        Numbering.DENSE: [1] * 5 + [2] * 7 + [3] * 6,
+        Numbering.ORDINAL: list(range(1, 19)),
+    }
+    assert [rank for rank, _, _ in table] == expected[numbering]
     for at in range(18):
         assert paths.around_rank("b", at + 1, limit=1, numbering=numbering) == [table[at]]
 

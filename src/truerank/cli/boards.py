@@ -30,6 +30,7 @@ def create(
     value_max: int = 2**63 - 1,
     total_min: int = -(2**63),
     total_max: int = 2**63 - 1,
+    dense: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -47,6 +48,7 @@ def create(
         value_max: Largest value of one event, likewise.
         total_min: Smallest total, likewise; an event that would go below is refused.
         total_max: Largest total, likewise.
+        dense: Keep in Valkey what it takes to count places densely (1223) at any depth.
     """
     with given.client() as client:
         created = client.create_board(
@@ -61,6 +63,7 @@ def create(
             value_max=value_max,
             total_min=total_min,
             total_max=total_max,
+            dense=dense,
         )
         made = client.board(board)
     if json:
@@ -115,6 +118,7 @@ def show(board: str, /, *, json: Json = False, given: Given) -> None:
         ("tie-breaks", ", ".join(ties) or "none"),
         ("values", f"{spec.value_min} to {spec.value_max}"),
         ("totals", f"{spec.total_min} to {spec.total_max}"),
+        ("dense", "yes" if spec.dense else "no"),
         ("group", str(found.group)),
     ]
     for line in pairs(rows):

@@ -30,8 +30,10 @@ def update(
 
     NAME is one of value_min, value_max, total_min, total_max (in the last place), earliest_at,
     latest_at, future_max, late_grace, retention ("30 days"), rate_max (events per member and
-    minute) or accepting. VALUE null takes an optional rule away. What would change existing
-    results (operator, order, zone, decimals, seasons, tie-breaks) is fixed.
+    minute), accepting, or dense (true: Valkey keeps what it takes to count places densely; its
+    copy of the board's group is filled anew where that changes). VALUE null takes an optional
+    rule away. What would change existing results (operator, order, zone, decimals, seasons,
+    tie-breaks) is fixed.
 
     Args:
         board: The board's key.

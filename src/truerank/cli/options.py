@@ -27,8 +27,8 @@ SeasonLabel = Annotated[
     ),
 ]
 Numbers = Annotated[
-    Literal["competition", "ordinal"],
-    Parameter(name="--numbering", help="How equals are counted: 1224 or 1234."),
+    Literal["competition", "ordinal", "dense"],
+    Parameter(name="--numbering", help="How equals are counted: 1224, 1234 or 1223."),
 ]
 From = Annotated[
     Literal["projection", "database"] | None,

@@ -32,7 +32,7 @@ _DECIMALS_MAX = 18
 
 _CREATE = """
     SELECT truerank.create_board(%s, %s, %s, %s::text[], %s, %s, %s::text[], %s::boolean[],
-                                 %s::bigint[], %s::bigint[], %s, %s, %s, %s)"""
+                                 %s::bigint[], %s::bigint[], %s, %s, %s, %s, %s)"""
 _CREATE_SEASON = "SELECT truerank.create_season(%s, %s, %s, %s)"
 _CHANGE_SEASON = "SELECT truerank.change_season(%s, %s, %s, %s, %s, %s)"
 _UPDATE = "SELECT truerank.update_board(%s, %s::jsonb, %s, %s)"
@@ -72,6 +72,7 @@ def create_board(spec: BoardSpec) -> Steps[bool]:
             spec.value_max,
             spec.total_min,
             spec.total_max,
+            spec.dense,
         ),
     )
     if made == "different":
@@ -155,7 +156,8 @@ def update_board(
         key: the board's key.
         changes: any of value_min, value_max, total_min, total_max (scaled), earliest_at,
             latest_at, future_max, late_grace, retention (PostgreSQL intervals: "30 days"),
-            rate_max (events per member and minute), accepting; None takes an optional one away.
+            rate_max (events per member and minute), accepting, dense; None takes an optional one
+            away.
         actor: who does it.
         reason: why.
 
@@ -311,7 +313,7 @@ def _check_spec(spec: BoardSpec) -> None:
 
 def _board(row: Sequence[Any]) -> Board:
     (id_, key, group, operator, descending, seasons, custom, zone, decimals, names, directions,
-     lows, highs, value_min, value_max, total_min, total_max, _) = row  # fmt: skip
+     lows, highs, value_min, value_max, total_min, total_max, dense, _) = row  # fmt: skip
     return Board(
         id=id_,
         group=group,
@@ -331,5 +333,6 @@ def _board(row: Sequence[Any]) -> Board:
             value_max=value_max,
             total_min=total_min,
             total_max=total_max,
+            dense=dense,
         ),
     )

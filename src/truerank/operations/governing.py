@@ -30,6 +30,7 @@ class Governing(Base):
         value_max: int = 2**63 - 1,
         total_min: int = -(2**63),
         total_max: int = 2**63 - 1,
+        dense: bool = False,
     ) -> Steps[bool]:
         """Make a board; True where it is new, False where it exists with the same settings.
 
@@ -45,6 +46,8 @@ class Governing(Base):
             value_max: largest value of one event, scaled.
             total_min: smallest total, scaled; an event that would go below is refused.
             total_max: largest total, scaled.
+            dense: keep in the projection what it takes to count places densely (1223); without it
+                such questions are answered by PostgreSQL, in time linear in the place.
 
         Raises:
             InvalidInput: a setting is malformed; `field` names it.
@@ -64,6 +67,7 @@ class Governing(Base):
                     value_max=value_max,
                     total_min=total_min,
                     total_max=total_max,
+                    dense=dense,
                 )
             )
         )

@@ -41,7 +41,8 @@ class Reading(Asking):
             around_limit: rows of the neighbourhood; never more than the board has.
             names: also say who the members are: their names and public details, where PostgreSQL
                 answers or this client asked it within seconds.
-            numbering: `competition` 1224 or `ordinal` 1234.
+            numbering: `competition` 1224, `ordinal` 1234 or `dense` 1223. The projection keeps
+                the last only where the board asks for it; else PostgreSQL answers.
             consistency: how fresh the answer must be: a `Consistency`, or the name of one that
                 needs nothing more: `any`, `authoritative`, `settled`.
             source: insist on the projection or the database.

@@ -18,7 +18,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 _TAKE = "SELECT id, nonce::text, snapshot::text, taken_at FROM truerank.take_tick(%s, %s)"
 _READ = """
     SELECT grp, ranking, key_bytes, packed, proven, floor_tick, reached::text,
-           base, life
+           base, life, equal_bytes
     FROM truerank.read_batch(%s::pg_snapshot, %s::pg_snapshot, %s::smallint[], %s::bigint[],
                              %s::uuid[], %s)"""
 
@@ -38,12 +38,14 @@ class Part:
     """What changed in one ranking, packed as apply.lua takes it.
 
     With `key_bytes` -1: states of members, under the first number of a board or 0, which no ranking
-    has. They come before all others.
+    has. They come before all others. `equal_bytes` is 0, or, where the board asks to be counted
+    densely, in how many bytes of a sort key equals agree.
     """
 
     ranking: int
     key_bytes: int
     rows: Sequence[bytes]
+    equal_bytes: int = 0
 
     @property
     def board(self) -> int:
@@ -106,9 +108,9 @@ def read_batch(
     ).fetchall()
     crashpoint("batch_read")
     parts: dict[int, list[Part]] = {}
-    for group, ranking, key_bytes, packed, *_ in rows[1:]:
-        parts.setdefault(group, []).append(Part(ranking, key_bytes, packed))
-    _, _, _, _, proven, floor_tick, reached, base, life = rows[0]
+    for group, ranking, key_bytes, packed, *_, equal_bytes in rows[1:]:
+        parts.setdefault(group, []).append(Part(ranking, key_bytes, packed, equal_bytes))
+    _, _, _, _, proven, floor_tick, reached, base, life, _ = rows[0]
     return Batch(
         parts=parts, proven=proven, floor_tick=floor_tick, reached=reached, base=base, life=life
     )

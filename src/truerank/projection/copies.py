@@ -57,6 +57,7 @@ class Copy:
     scan: str
     high: str
     covered: str
+    dense_turns: int = 0  # how often dense counting had been turned on or off in the group
     source: str = ""  # cluster and timeline of the WAL it was read from; empty: not yet known
 
     @property
@@ -102,7 +103,7 @@ class Copies:
         """The metas of these (group, generation); missing or damaged ones are left out."""
         replies = self._link.try_commands(
             [
-                ("HMGET", self.keys(group, name).meta, *_FIELDS, "source")
+                ("HMGET", self.keys(group, name).meta, *_FIELDS, "source", "dense_turns")
                 for group, name in generations
             ]
         )
@@ -125,7 +126,12 @@ class Copies:
             "high": "",
             "covered": f"{tick.id}:{tick.nonce}",
         }
-        copies = [Copy(group=group, generation=uuid4().hex, **meta) for group in groups]
+        # Read before any row is: what changes later is noticed by the number of its group.
+        turns = self.dense_turns(conn, groups)
+        copies = [
+            Copy(group=group, generation=uuid4().hex, dense_turns=turns.get(group, 0), **meta)
+            for group in groups
+        ]
         conn.execute(
             "SELECT truerank.note_generations(%s::uuid[], %s::smallint[], %s, %s, %s::pg_snapshot)",
             ([copy.generation for copy in copies], list(groups), epoch, tick.id, tick.snapshot),
@@ -137,7 +143,7 @@ class Copies:
                 ScriptCall(
                     "begin",
                     [self.keys(copy.group, copy.generation).meta],
-                    [*fields, "tick", str(tick.id)],
+                    [*fields, "tick", str(tick.id), "dense_turns", str(copy.dense_turns)],
                 )
                 for copy in copies
             ]
@@ -154,6 +160,14 @@ class Copies:
             self.retire(conn, strays)
             raise ProjectionUnavailable(f"{len(strays)} copies were given up by another worker")
         return copies
+
+    def dense_turns(self, conn: Connection, groups: Sequence[int]) -> dict[int, int]:
+        """How often dense counting was turned on or off in each group; absent: never.
+
+        Source: `schema/functions/dense_turns.sql`.
+        """
+        rows = conn.execute("SELECT * FROM truerank.dense_turns(%s::smallint[])", (list(groups),))
+        return dict(rows.fetchall())
 
     def switch(self, conn: Connection, pairs: Sequence[tuple[Copy, Copy | None]]) -> set[int]:
         """Let readers read the first of each pair instead of the second.
@@ -257,9 +271,8 @@ class Copies:
             rankings = [] if scan is None else scan[1][::2][:_SLICE]
             whole = scan is None or (scan[0] == b"0" and len(rankings) == len(scan[1]) // 2)
             commands += [
-                ("UNLINK", keys.places(int(ranking)), keys.shown(int(ranking)))
-                for ranking in rankings
-                if ranking.isdigit()
+                ("UNLINK", keys.places(ranking), keys.shown(ranking), keys.prefixes(ranking))
+                for ranking in map(int, filter(bytes.isdigit, rankings))
             ]
             if rankings:
                 commands.append(("HDEL", keys.counts, *rankings))
@@ -336,13 +349,14 @@ def _or_raise(reply: Any) -> Any:
 
 def _parsed(group: int, generation: str, found: Sequence[bytes | None]) -> Copy | None:
     """The copy that a meta describes, or None where a field is missing or makes no sense."""
-    *values, source = found
+    *values, source, dense_turns = found
     try:
         texts = [value.decode() for value in values if value is not None]
         copy = Copy(
             group=group,
             generation=generation,
             source=(source or b"").decode(errors="replace"),
+            dense_turns=int(dense_turns or b"0"),
             **dict(zip(_FIELDS, texts, strict=True)),
         )
         int(copy.base)

@@ -7,7 +7,7 @@ from truerank.outbox.ticks import Connection, Part
 from truerank.projection.copies import Copy
 
 _SCAN = """
-    SELECT ranking, key_bytes, packed, last_member
+    SELECT ranking, key_bytes, packed, equal_bytes, last_member
     FROM truerank.scan_group(%s::smallint, %s, %s, %s)"""
 
 
@@ -22,8 +22,8 @@ def scan_chunk(conn: Connection, copy: Copy, rows_max: int) -> tuple[list[Part],
     ranking, member = json.loads(copy.scan) if copy.scan else (None, None)
     rows = conn.execute(_SCAN, (copy.group, ranking, member, rows_max), binary=True).fetchall()
     crashpoint("chunk_read")
-    parts = [Part(ranking, key_bytes, packed) for ranking, key_bytes, packed, _ in rows]
+    parts = [Part(*part) for *part, _ in rows]
     if sum(len(part.rows) for part in parts) < rows_max:
         return parts, "done"
-    ranking, _, _, last_member = rows[-1]
+    ranking, *_, last_member = rows[-1]
     return parts, json.dumps([ranking, last_member])

@@ -1,7 +1,7 @@
 """One copy of a group as a worker holds it, and the script calls that bring it forward."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from truerank.outbox.ticks import Part, Tick
 from truerank.projection.copies import Copy, cursor_text, named_tick
@@ -78,7 +78,7 @@ def chunks(parts: Sequence[Part], rows_max: int) -> Iterator[list[Part]]:
             call.append(part)  # only to look whether the ranking is as it was left
         while at < len(part.rows):
             rows = part.rows[at : at + room]
-            call.append(Part(part.ranking, part.key_bytes, rows))
+            call.append(replace(part, rows=rows))
             at, room = at + len(rows), room - len(rows)
             if room == 0:
                 yield call
@@ -171,13 +171,7 @@ def _apply_call(
             keys.hints,
             publish,
             *meta,
-            *(
-                word
-                for part in piece
-                for word in _words(
-                    part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
-                )
-            ),
+            *(word for part in piece for word in _words(part)),
         ],
     )
 
@@ -201,26 +195,31 @@ def fill_call(
             position,
             f"{tick.id}:{tick.nonce}",
             tick.snapshot if position == "done" else "",
-            *(
-                word
-                for part in parts
-                for word in _words(
-                    part.ranking, part.board, part.key_bytes, len(part.rows), *part.rows
-                )
-            ),
+            *(word for part in parts for word in _words(part)),
         ],
     )
 
 
-def _words(*words: int | bytes) -> tuple[int | bytes, ...]:
-    return words
+def _words(part: Part) -> tuple[int | bytes, ...]:
+    return (
+        part.ranking,
+        part.board,
+        part.key_bytes,
+        part.equal_bytes,
+        len(part.rows),
+        *part.rows,
+    )
 
 
 def _ranking_keys(generation: GenerationKeys, parts: Sequence[Part]) -> list[str]:
     return [
         key
         for part in parts
-        for key in (generation.places(part.ranking), generation.shown(part.ranking))
+        for key in (
+            generation.places(part.ranking),
+            generation.shown(part.ranking),
+            *([generation.prefixes(part.ranking)] if part.equal_bytes else []),
+        )
     ]
 
 

@@ -213,6 +213,22 @@ class Holding:
         filling = {held.copy.group for held in self.held if not held.live}
         self._begin(sorted(due.keys() - filling - self.unread), due)
 
+    def follow_dense(self) -> None:
+        """Begin a new copy wherever dense counting was turned on or off since the last one."""
+        known: dict[int, int] = {}
+        for held in self.held:
+            group, turns = held.copy.group, held.copy.dense_turns
+            known[group] = max(turns, known.get(group, 0))
+        wanted = self.copies.dense_turns(self._conn, sorted(known.keys() - self.unread))
+        behind = {group for group, turns in wanted.items() if turns > known[group]}
+        if not behind:
+            return
+        _log().info("dense_changed", groups=sorted(behind))
+        given_up = [held for held in self.held if held.copy.group in behind and not held.live]
+        self.held = [held for held in self.held if held not in given_up]
+        self.copies.retire(self._conn, [(h.copy.group, h.copy.generation) for h in given_up])
+        self._begin(sorted(behind))
+
     def look_round(self) -> None:
         """Look at some rankings that nobody writes to; fill anew what lost something."""
         for copy, damaged in self._patrol.visit([held.copy for held in self.held if held.live]):

@@ -41,7 +41,7 @@ class GenerationKeys:
 
     @property
     def counts(self) -> str:
-        """Hash: ranking to `places tombstones withheld`."""
+        """Hash: ranking to `places tombstones withheld`, with `prefixes` where it is dense."""
         return f"{self.stem}:counts"
 
     @property
@@ -59,3 +59,10 @@ class GenerationKeys:
     def shown(self, ranking: int) -> str:
         """Hash: member id to version (8 bytes) and sort key; a version alone is a tombstone."""
         return f"{self.stem}:{ranking}:v"
+
+    def prefixes(self, ranking: int) -> str:
+        """Sorted set: scores all 0, members each score and tie-breaks of the ranking, once.
+
+        Only where the board asks to be counted densely.
+        """
+        return f"{self.stem}:{ranking}:d"

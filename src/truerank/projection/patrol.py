@@ -106,7 +106,11 @@ class Patrol:
             [
                 keys.meta,
                 keys.counts,
-                *(key for r in rankings for key in (keys.places(r), keys.shown(r))),
+                *(
+                    key
+                    for r in rankings
+                    for key in (keys.places(r), keys.shown(r), keys.prefixes(r))
+                ),
             ],
             rankings,
         )

@@ -99,6 +99,7 @@ class Projector:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
             self._note_cursors()
             self._holding.look_round()
+            self._holding.follow_dense()
             self._holding.retry(self._groups)
             self._retention.keep()
         return changed

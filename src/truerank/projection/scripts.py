@@ -44,6 +44,7 @@ class PageReply(IntEnum):
     MOVED = 2
     MISSING = 3
     DAMAGED = 4
+    NOT_DENSE = 5
 
 
 _REPLIES: Mapping[str, type[IntEnum]] = {

@@ -18,6 +18,7 @@ from truerank.errors import (
     InvalidInput,
     NotFreshEnough,
     NotSettled,
+    NumberingNotKept,
     ProjectionUnavailable,
 )
 from truerank.model import Board, Consistency, Need, Page, PageRequest, Season, Source
@@ -92,6 +93,7 @@ class Answers:
             BoardUnknown, SeasonUnknown: there is nothing to read.
             InvalidInput: a number is out of range, or a text is no token; `field` names it.
             ProjectionUnavailable, DatabaseUnavailable: the source insisted on, or both, are away.
+            NumberingNotKept: the projection was insisted on, and doesn't count so.
             NotFreshEnough: the source insisted on is older than allowed.
             NotCommittedYet: the token's transaction isn't visible in PostgreSQL either.
             EpochChanged: PostgreSQL went backwards since the token was given.
@@ -154,7 +156,7 @@ class Answers:
                 pointers=self._pointers,
                 epoch=question.epoch,
             )
-        except ProjectionUnavailable:
+        except (ProjectionUnavailable, NumberingNotKept):
             if insisted:
                 raise
             return None

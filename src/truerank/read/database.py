@@ -11,7 +11,7 @@ from truerank.steps import Query, Steps
 _PAGE = """
     SELECT p.*, truerank.states_on(%s, %s::text[]), truerank.bans_ended(%s::text[])
     FROM truerank.read_page(
-        %s, %s, %s, %s, %s::text[], %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::bytea[]) AS p"""
+        %s, %s, %s, %s, %s::text[], %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::bytea[], %s) AS p"""
 _LIFT = "SELECT truerank.lift_bans(%s::text[], %s)"
 
 
@@ -90,4 +90,5 @@ def _parameters(board: Board, season: Season, asked: Wanted) -> tuple[object, ..
         asked.around_place,
         asked.up_to,
         list(asked.marks),
+        asked.dense,
     )

@@ -24,6 +24,7 @@ from truerank.read.scores import exact_text, key_bytes, row_bytes, scaled, score
 class RawPlace:
     """Where a member stands: how many come before it, how many are better, its sort key.
 
+    Counted densely, those who are better are different scores and tie-breaks, not members.
     Where percentiles are asked for, also how many are equal or better.
     """
 
@@ -58,17 +59,16 @@ class RawPage:
 
 def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> Page:
     """Number the rows and name the scores."""
-    ordinal = request.numbering is Numbering.ORDINAL
     following, preceding = _cursors(season, raw)
     return Page(
         board=board.spec.key,
         season=season.label,
         state=season.state,
         total=raw.total,
-        entries=_entries(board, raw.slice, ordinal=ordinal),
+        entries=_entries(board, raw.slice, request.numbering),
         freshness=raw.freshness,
-        places=_places(board, request, raw, ordinal=ordinal),
-        around=_entries(board, raw.around, ordinal=ordinal) if raw.around else (),
+        places=_places(board, request, raw),
+        around=_entries(board, raw.around, request.numbering) if raw.around else (),
         matching=max(0, raw.high - raw.low),
         counts=tuple(
             ScoreCount(
@@ -85,9 +85,7 @@ def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> 
     )
 
 
-def _places(
-    board: Board, request: PageRequest, raw: RawPage, *, ordinal: bool
-) -> tuple[Place, ...]:
+def _places(board: Board, request: PageRequest, raw: RawPage) -> tuple[Place, ...]:
     """The places of the members asked for, in the order asked."""
     equal_bytes = row_bytes(board)
     rows = sorted(
@@ -100,6 +98,9 @@ def _places(
         else ()
     )
     equals = [row[:equal_bytes] for row in rows]
+    if request.numbering is Numbering.DENSE:
+        equals = sorted(set(equals))
+    ordinal = request.numbering is Numbering.ORDINAL
     places = []
     for member, place in zip(request.members, raw.places, strict=True):
         if isinstance(place, MemberState):
@@ -140,18 +141,18 @@ def _cursors(season: Season, raw: RawPage) -> tuple[str | None, str | None]:
     )
 
 
-def _entries(board: Board, part: RawSlice, *, ordinal: bool) -> tuple[Entry, ...]:
+def _entries(board: Board, part: RawSlice, numbering: Numbering) -> tuple[Entry, ...]:
     equal_bytes, whole_bytes = row_bytes(board), key_bytes(board)
     entries = []
     rank, shown = part.better + 1, b""
     for at, row in enumerate(part.rows):
         equals = row[:equal_bytes]
         if at and equals != shown:
-            rank = part.first + at + 1
+            rank = rank + 1 if numbering is Numbering.DENSE else part.first + at + 1
         shown = equals
         entries.append(
             Entry(
-                rank=part.first + at + 1 if ordinal else rank,
+                rank=part.first + at + 1 if numbering is Numbering.ORDINAL else rank,
                 member=row[whole_bytes:].decode(),
                 score=score_text(board, row),
             )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from truerank.errors import InvalidInput
-from truerank.model import Board, Order, PageRequest, Season
+from truerank.model import Board, Numbering, Order, PageRequest, Season
 from truerank.read import cursors
 from truerank.read.scores import SIGN, key_after, key_bytes, number_bytes, scaled
 
@@ -28,6 +28,7 @@ class Wanted:
     up_to: bool
     marks: Sequence[bytes]
     token: bool
+    dense: bool
 
     @property
     def beside(self) -> bytes:
@@ -64,6 +65,7 @@ def wanted(board: Board, season: Season, request: PageRequest) -> Wanted:
         up_to=request.percentile,
         marks=[mark for score, ties in request.scores for mark in _marks(board, score, ties)],
         token=request.token,
+        dense=request.numbering is Numbering.DENSE,
     )
 
 

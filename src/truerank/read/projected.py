@@ -3,8 +3,17 @@
 from datetime import datetime
 from typing import Any
 
-from truerank.errors import ProjectionUnavailable
-from truerank.model import Board, Freshness, MemberState, Page, PageRequest, Season, Source
+from truerank.errors import NumberingNotKept, ProjectionUnavailable
+from truerank.model import (
+    Board,
+    Freshness,
+    MemberState,
+    Numbering,
+    Page,
+    PageRequest,
+    Season,
+    Source,
+)
 from truerank.projection.keys import GroupKeys
 from truerank.projection.scripts import PageReply
 from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
@@ -56,6 +65,7 @@ def read_page(
 
     Raises:
         ProjectionUnavailable: no answer, no copy, a damaged ranking, or another epoch.
+        NumberingNotKept: places are to be counted densely on a board that doesn't ask for it.
 
     Source: `projection/lua/page.lua`.
     """
@@ -76,6 +86,10 @@ def _read(
     pointers: Pointers,
     epoch: str | None,
 ) -> Steps[Page]:
+    if request.numbering is Numbering.DENSE and not board.spec.dense:
+        raise NumberingNotKept(
+            f"board {board.spec.key!r} isn't counted densely in the projection", field="numbering"
+        )
     keys = GroupKeys(prefix, board.group)
     for _ in range(_MOVES_MAX):
         generation = pointers.get(board.group)
@@ -92,6 +106,11 @@ def _read(
             raise ProjectionUnavailable(f"the copy of group {board.group} lost its meta")
         if reply[0] == PageReply.DAMAGED:
             raise ProjectionUnavailable(f"ranking {season.ranking} is damaged in Redis")
+        if reply[0] == PageReply.NOT_DENSE:
+            raise ProjectionUnavailable(
+                f"the copy of group {board.group} is from before board {board.spec.key!r} asked to"
+                " be counted densely"
+            )
         pointers.set(board.group, generation)
         raw = _raw(request, generation, reply, run_id)
         if epoch is not None and raw.freshness.epoch != epoch:
@@ -114,6 +133,7 @@ def _call(
             copy.places(season.ranking),
             copy.shown(season.ranking),
             copy.members,
+            *([copy.prefixes(season.ranking)] if asked.dense else []),
         ],
         [
             generation,

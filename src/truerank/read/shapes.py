@@ -197,6 +197,7 @@ def board_json(board: Board) -> Shape:
         "value_max": digits(spec.value_max),
         "total_min": digits(spec.total_min),
         "total_max": digits(spec.total_max),
+        "dense": spec.dense,
         "group": board.group,
     }
 

@@ -40,5 +40,6 @@ async def create(request: Request) -> Response:
         value_max=whole(given.value_max, "value_max"),
         total_min=whole(given.total_min, "total_min"),
         total_max=whole(given.total_max, "total_max"),
+        dense=given.dense,
     )
     return reply(board_json(await truerank.board(given.board)), 201 if created else 200)

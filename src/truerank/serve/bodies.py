@@ -80,6 +80,7 @@ class BoardIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value_max: int | str = 2**63 - 1
     total_min: int | str = -(2**63)
     total_max: int | str = 2**63 - 1
+    dense: bool = False
 
 
 async def read_json(request: Request) -> Any:

@@ -5,7 +5,7 @@ KEYS[1]  string  pointer of the group: a copy that isn't live gives no hints
 KEYS[2]  hash    meta of the generation
 KEYS[3]  hash    counts of its rankings
 KEYS[4]  hash    members of the group that aren't active
-KEYS[5+] per ranking: its places, its shown
+KEYS[5+] per ranking: its places, its shown, and where it is counted densely its prefixes
 ARGV[1]  epoch           ARGV[2]  generation
 ARGV[3]  cursor and      ARGV[4]  pending that are required
 ARGV[5]  pending to write ('' closes the batch: then the meta fields below are written)
@@ -13,7 +13,8 @@ ARGV[6]  the tick that covers these rows
 ARGV[7]  channel of hints
 ARGV[8]  PUBLISH or SPUBLISH
 ARGV[9]  number n of meta fields, then n names and values
-then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
+then per ranking: ranking, board, bytes of a sort key, 0 or, where it is counted densely, in how many
+         bytes of it equals agree, number of rows, the rows
 (-1 bytes: states of members; no ranking has that number, and its keys stay untouched)
 
 Returns  1 APPLIED, rows applied, damaged rankings, 1 where readers read this copy
@@ -45,14 +46,17 @@ if not members_are_whole(KEYS[2], KEYS[4]) then
 end
 while at <= #ARGV do
     local ranking, board, key_bytes = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
-    local first = at + 4
-    local last = at + 3 + tonumber(ARGV[at + 3])
+    local equal_bytes = tonumber(ARGV[at + 3])
+    local first = at + 5
+    local last = at + 4 + tonumber(ARGV[at + 4])
+    local keys
+    keys, key = keys_at(key, equal_bytes)
     if key_bytes == -1 then
         apply_states(KEYS[2], KEYS[4], tonumber(board), first, last)
     else
         local applied, seen = apply_rows(
-            KEYS[2], KEYS[3], KEYS[4], KEYS[key], KEYS[key + 1], ranking, tonumber(board),
-            key_bytes, first, last)
+            KEYS[2], KEYS[3], KEYS[4], keys, ranking, tonumber(board), key_bytes, equal_bytes,
+            first, last)
         if not applied then
             damaged[#damaged + 1] = ranking
         else
@@ -66,7 +70,6 @@ while at <= #ARGV do
             end
         end
     end
-    key = key + 2
     at = last + 1
 end
 

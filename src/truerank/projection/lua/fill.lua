@@ -3,14 +3,13 @@
 KEYS[1]  hash  meta of the generation
 KEYS[2]  hash  counts of its rankings
 KEYS[3]  hash  members of the group that aren't active
-KEYS[4+] per ranking: its places, its shown
+KEYS[4+] per ranking: its places, its shown, and where it is counted densely its prefixes
 ARGV[1]  epoch
 ARGV[2]  position of the scan that is required
 ARGV[3]  position to write
 ARGV[4]  a tick taken after the chunk was read: it covers these rows
 ARGV[5]  '' or, with the last chunk, the snapshot of that tick, which the cursor must contain
-then per ranking: ranking, board, bytes of a sort key, number of rows, the rows
-(-1 bytes: states of members, as in apply.lua)
+then per ranking as in apply.lua
 
 Returns  1 APPLIED, rows applied, damaged rankings | 2 SCAN, position | 3 MISSING | 4 FENCED
 ]]
@@ -35,21 +34,22 @@ if not members_are_whole(KEYS[1], KEYS[3]) then
 end
 while at <= #ARGV do
     local ranking, board, key_bytes = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-    local first = at + 4
-    local last = at + 3 + tonumber(ARGV[at + 3])
+    local equal_bytes = tonumber(ARGV[at + 3])
+    local first = at + 5
+    local last = at + 4 + tonumber(ARGV[at + 4])
+    local keys
+    keys, key = keys_at(key, equal_bytes)
     if key_bytes == -1 then
         apply_states(KEYS[1], KEYS[3], board, first, last)
     else
         local applied = apply_rows(
-            KEYS[1], KEYS[2], KEYS[3], KEYS[key], KEYS[key + 1], ranking, board, key_bytes,
-            first, last)
+            KEYS[1], KEYS[2], KEYS[3], keys, ranking, board, key_bytes, equal_bytes, first, last)
         if applied then
             total = total + applied
         else
             damaged[#damaged + 1] = ranking
         end
     end
-    key = key + 2
     at = last + 1
 end
 write_covered(KEYS[1], ARGV[4])

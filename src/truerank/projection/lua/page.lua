@@ -6,6 +6,7 @@ KEYS[3]  hash    counts of its rankings
 KEYS[4]  zset    places of the ranking
 KEYS[5]  hash    shown of the ranking
 KEYS[6]  hash    members of the group that aren't active
+KEYS[7]  zset    only where places are counted densely: prefixes of the ranking
 ARGV[1]  generation the caller believes in
 ARGV[2]  ranking
 ARGV[3]  leading bytes of a sort key in which equals agree (score and tie-breaks)
@@ -30,6 +31,8 @@ Returns  1 OK, meta fields, TIME, total,
            {first place, rows, how many are better than its first} of the neighbourhood or {},
            how many come before each key
          | 2 MOVED, live generation | 3 MISSING | 4 DAMAGED
+         | 5 NOT_DENSE: the copy keeps no prefixes of this ranking
+         Who is better is counted in members, or, densely, in different scores and tie-breaks.
 ]]
 local live = redis.call('GET', KEYS[1])
 if live ~= ARGV[1] then
@@ -53,18 +56,29 @@ if not count then
     -- One that lost its keys and its count together must not look like one that never was.
     count = redis.call('HLEN', KEYS[3]) == known and '0 0 0' or 'damaged'
 end
-local places, tombstones, withheld = string.match(count, '^(%d+) (%d+) (%d+)$')
+local places, tombstones, withheld, prefixes =
+    string.match(count, '^(%d+) (%d+) (%d+) ?(%d*)$')
 if not places or total ~= tonumber(places)
     or redis.call('HLEN', KEYS[5]) ~= places + tombstones + withheld then
     return {4}
 end
+if KEYS[7] and total > 0 then
+    if prefixes == '' then
+        return {5}
+    end
+    if redis.call('ZCARD', KEYS[7]) ~= tonumber(prefixes) then
+        return {4}
+    end
+end
 
 local row_bytes = tonumber(ARGV[3])
+local better_key = KEYS[7] or KEYS[4]
 local function before(key)
     return redis.call('ZLEXCOUNT', KEYS[4], '-', '(' .. key)
 end
 local function better_than(place)
-    return before(string.sub(place, 1, row_bytes))
+    local prefix = string.sub(place, 1, row_bytes)
+    return redis.call('ZLEXCOUNT', better_key, '-', '(' .. prefix)
 end
 -- All that begin with the same bytes come before the least that begins with greater ones.
 local function up_to(place)

@@ -10,6 +10,9 @@ Versions are compared as two unsigned halves, never with < on strings: Lua would
 A failed script is not rolled back, so places are written before versions: a place without its
 version is put right by the next call, a version without its place never would be.
 Many rows go in one command: to call one costs more than what it does for a row.
+Where a ranking is counted densely, the first bytes of its places (score and tie-breaks, in which
+equals agree) are kept as well, each once. Whether a ranking is, is decided when its first row comes;
+one that no longer asks for it is counted so no more.
 ]]
 local SCOPE_BYTES = 13
 local PUT, MOVE = 112, 109
@@ -18,16 +21,31 @@ local byte, sub, unpack_numbers, rows = string.byte, string.sub, struct.unpack, 
 
 -- Nil where the ranking is damaged. One that lost its keys and its count together must not look
 -- like one that never was: meta knows how many rankings were ever counted.
-local function read_counts(meta_key, counts_key, ranking)
+local function read_counts(meta_key, counts_key, ranking, equal_bytes)
     local field = redis.call('HGET', counts_key, ranking)
     if not field then
         local known = tonumber(redis.call('HGET', meta_key, 'rankings') or '0')
-        field = redis.call('HLEN', counts_key) == known and '0 0 0' or 'damaged'
+        local none = equal_bytes > 0 and '0 0 0 0' or '0 0 0'
+        field = redis.call('HLEN', counts_key) == known and none or 'damaged'
     end
-    local places, tombstones, withheld = string.match(field, '^(%d+) (%d+) (%d+)$')
+    local places, tombstones, withheld, prefixes =
+        string.match(field, '^(%d+) (%d+) (%d+) ?(%d*)$')
     return places and {
         places = tonumber(places), tombstones = tonumber(tombstones), withheld = tonumber(withheld),
-    }
+        prefixes = equal_bytes > 0 and tonumber(prefixes) or nil,
+    }, field
+end
+
+local function counts_text(counts)
+    local text = string.format('%d %d %d', counts.places, counts.tombstones, counts.withheld)
+    return counts.prefixes and text .. ' ' .. counts.prefixes or text
+end
+
+-- Asked of the keys themselves, so that nothing they lost goes unnoticed.
+local function is_whole(counts, places_key, shown_key, prefixes_key)
+    return redis.call('ZCARD', places_key) == counts.places
+        and redis.call('HLEN', shown_key) == counts.places + counts.tombstones + counts.withheld
+        and (not counts.prefixes or redis.call('ZCARD', prefixes_key) == counts.prefixes)
 end
 
 local function write_counts(meta_key, counts_key, ranking, text)
@@ -152,10 +170,42 @@ local function read_places(counts, places_key, members, all_shown)
     return old, placed
 end
 
+-- Bring the prefixes in line with places that came and went. Whether a prefix is still in use is
+-- asked of the places, not counted: so to repeat a call that failed half-way puts it right.
+local function apply_prefixes(counts, places_key, prefixes_key, equal_bytes, added, removed)
+    local used, came, went = {}, {}, {}
+    for k = 2, #added, 2 do
+        local prefix = string.sub(added[k], 1, equal_bytes)
+        if not used[prefix] then
+            used[prefix] = true
+            came[#came + 1] = 0
+            came[#came + 1] = prefix
+        end
+    end
+    for _, place in ipairs(removed) do
+        local prefix = string.sub(place, 1, equal_bytes)
+        if not used[prefix] then
+            used[prefix] = true
+            local left = redis.call(
+                'ZRANGE', places_key, '[' .. prefix, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+            if not left or string.sub(left, 1, equal_bytes) ~= prefix then
+                went[#went + 1] = prefix
+            end
+        end
+    end
+    if #came > 0 then
+        counts.prefixes = counts.prefixes + redis.call('ZADD', prefixes_key, unpack(came))
+    end
+    if #went > 0 then
+        counts.prefixes = counts.prefixes - redis.call('ZREM', prefixes_key, unpack(went))
+    end
+end
+
 -- Returns how many rows of a slice were newer than what was shown, and of how many readers see
 -- something.
 local function apply_slice(
-    counts, places_key, shown_key, key_bytes, first, members, records, board)
+    counts, keys, key_bytes, equal_bytes, first, members, records, board)
+    local places_key, shown_key = keys.places, keys.shown
     local all_shown = redis.call('HMGET', shown_key, unpack(members))
     local old, placed = read_places(counts, places_key, members, all_shown)
     local added, removed, versions = {}, {}, {}
@@ -217,33 +267,41 @@ local function apply_slice(
     if removals > 0 then
         redis.call('ZREM', places_key, unpack(removed))
     end
+    if counts.prefixes and additions + removals > 0 then
+        apply_prefixes(counts, places_key, keys.prefixes, equal_bytes, added, removed)
+    end
     if changes > 0 then
         redis.call('HSET', shown_key, unpack(versions))
     end
     return changes / 2, seen
 end
 
+-- The keys of a ranking, which begin at one of KEYS, and where those of the next one begin.
+local function keys_at(key, equal_bytes)
+    local prefixes = equal_bytes > 0 and KEYS[key + 2] or nil
+    return {places = KEYS[key], shown = KEYS[key + 1], prefixes = prefixes},
+        key + (prefixes and 3 or 2)
+end
+
 -- Returns how many rows were newer than what was shown, or nil where the ranking is damaged; and
 -- of how many readers see something.
 local function apply_rows(
-    meta_key, counts_key, members_key, places_key, shown_key, ranking, board, key_bytes, first, last)
-    local counts = read_counts(meta_key, counts_key, ranking)
-    if not counts or redis.call('ZCARD', places_key) ~= counts.places
-        or redis.call('HLEN', shown_key) ~= counts.places + counts.tombstones + counts.withheld then
+    meta_key, counts_key, members_key, keys, ranking, board, key_bytes, equal_bytes, first, last)
+    local counts, before = read_counts(meta_key, counts_key, ranking, equal_bytes)
+    if not counts or not is_whole(counts, keys.places, keys.shown, keys.prefixes) then
         write_counts(meta_key, counts_key, ranking, 'damaged')
         return nil
     end
     local any_states = redis.call('EXISTS', members_key) == 1
-    local before = string.format('%d %d %d', counts.places, counts.tombstones, counts.withheld)
     local applied, seen, at = 0, 0, first
     while at ~= last + 1 do
         local members, after = slice(key_bytes, at, last)
         local records = any_states and redis.call('HMGET', members_key, unpack(members))
         local newer, visible = apply_slice(
-            counts, places_key, shown_key, key_bytes, at, members, records, board)
+            counts, keys, key_bytes, equal_bytes, at, members, records, board)
         applied, seen, at = applied + newer, seen + visible, after
     end
-    local after = string.format('%d %d %d', counts.places, counts.tombstones, counts.withheld)
+    local after = counts_text(counts)
     if applied > 0 or after ~= before then
         write_counts(meta_key, counts_key, ranking, after)
     end

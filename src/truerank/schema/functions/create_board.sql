@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION truerank.create_board(
     p_value_min bigint DEFAULT -9223372036854775808,
     p_value_max bigint DEFAULT 9223372036854775807,
     p_total_min bigint DEFAULT -9223372036854775808,
-    p_total_max bigint DEFAULT 9223372036854775807
+    p_total_max bigint DEFAULT 9223372036854775807,
+    p_dense boolean DEFAULT false
 ) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -40,10 +41,10 @@ BEGIN
     -- Looked for first: each attempt to insert would draw a number, and there are only so many.
     INSERT INTO truerank.board
         (key, grp, operator, descending, seasons, zone, decimals, tie_names, tie_descending,
-         tie_min, tie_max, value_min, value_max, total_min, total_max)
+         tie_min, tie_max, value_min, value_max, total_min, total_max, dense)
     SELECT p_key, (get_byte(v_hash, 0) * 256 + get_byte(v_hash, 1)) % s.groups, p_operator,
            p_descending, p_seasons, p_zone, p_decimals, p_tie_names, p_tie_descending,
-           p_tie_min, p_tie_max, p_value_min, p_value_max, p_total_min, p_total_max
+           p_tie_min, p_tie_max, p_value_min, p_value_max, p_total_min, p_total_max, p_dense
     FROM truerank.setting AS s
     WHERE NOT EXISTS (SELECT FROM truerank.board AS b
                       WHERE b.key = p_key AND b.deleted_at IS NULL)
@@ -57,10 +58,10 @@ BEGIN
         WHERE b.key = p_key AND b.deleted_at IS NULL
           AND (b.operator, b.descending, b.seasons, b.zone, b.decimals, b.tie_names,
                b.tie_descending, b.tie_min, b.tie_max, b.value_min, b.value_max, b.total_min,
-               b.total_max)
+               b.total_max, b.dense)
             = (p_operator, p_descending, p_seasons, p_zone, p_decimals, p_tie_names,
                p_tie_descending, p_tie_min, p_tie_max, p_value_min, p_value_max, p_total_min,
-               p_total_max))
+               p_total_max, p_dense))
         THEN 'existing' ELSE 'different' END;
 END
 $$;

@@ -13,12 +13,14 @@
 -- A snapshot that lies in the future is of another cluster, from which a dump brought the ticks.
 -- Returns: first one row with grp null: proven, the floor of retained ticks read after the rows,
 --          the snapshot reached, the newest tick that it contains (null: none), and the life of
---          the server (see incarnation). Then one row per group and ranking.
+--          the server (see incarnation). Then one row per group and ranking, with its equal_bytes
+--          (see there).
 CREATE OR REPLACE FUNCTION truerank.read_batch(
     p_since pg_snapshot, p_until pg_snapshot, p_groups smallint[],
     p_tick_ids bigint[], p_nonces uuid[], p_rows_max integer
 ) RETURNS TABLE (grp smallint, ranking bigint, key_bytes integer, packed bytea[],
-                 proven boolean, floor_tick bigint, reached pg_snapshot, base bigint, life text)
+                 proven boolean, floor_tick bigint, reached pg_snapshot, base bigint, life text,
+                 equal_bytes integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_old xid8[] := ARRAY(SELECT x FROM pg_snapshot_xip(p_since) AS x);
@@ -71,7 +73,7 @@ BEGIN
     SELECT r.floor_tick INTO floor_tick FROM truerank.ring AS r;
     RETURN NEXT;
     RETURN QUERY SELECT b.grp, b.ranking, b.key_bytes, b.packed,
-                        NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text
+                        NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text, 0
                  FROM unnest(v_batch) AS b WHERE b.key_bytes = -1;
     IF FOUND THEN
         -- Also for a state that a copy has already: its batch may have been cut off half-way. Read
@@ -87,7 +89,8 @@ BEGIN
             CROSS JOIN LATERAL (SELECT convert_from(s.row, 'UTF8') AS member) AS m
         )
         SELECT s.grp, r.ranking, 0, array_agg('m'::bytea || int8send(0) || n.row),
-               NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text
+               NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text,
+               truerank.equal_bytes(r.ranking)
         FROM said AS s
         JOIN named AS n ON n.row = substr(s.row, 11)
         JOIN truerank.board AS b ON b.grp = s.grp AND s.board_id IN (0, b.id)
@@ -103,7 +106,8 @@ BEGIN
         GROUP BY s.grp, r.ranking;
     END IF;
     RETURN QUERY SELECT b.grp, b.ranking, b.key_bytes, b.packed,
-                        NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text
+                        NULL::boolean, NULL::bigint, NULL::pg_snapshot, NULL::bigint, NULL::text,
+                        truerank.equal_bytes(b.ranking)
                  FROM unnest(v_batch) AS b WHERE b.key_bytes <> -1;
 END
 $$;

@@ -9,6 +9,7 @@
 -- The neighbourhood: p_around_limit rows around the place p_around_place, null: that of the first
 -- member.
 -- p_up_to: of each member also how many are equal or better.
+-- p_dense: who is better is counted in different scores and tie-breaks, not in members.
 -- p_marks: keys, or first bytes of keys, before which to count.
 -- p_compared: also the snapshot and the lives of the server, for tokens. A standby gives none: its
 -- snapshots don't list what is in progress on the primary.
@@ -17,7 +18,8 @@ CREATE OR REPLACE FUNCTION truerank.read_page(
     p_around_limit integer, p_compared boolean DEFAULT false, p_start text DEFAULT 'at',
     p_beside_key bytea DEFAULT NULL, p_beside_member text DEFAULT NULL,
     p_low bytea DEFAULT NULL, p_high bytea DEFAULT NULL,
-    p_around_place bigint DEFAULT NULL, p_up_to boolean DEFAULT false, p_marks bytea[] DEFAULT '{}'
+    p_around_place bigint DEFAULT NULL, p_up_to boolean DEFAULT false, p_marks bytea[] DEFAULT '{}',
+    p_dense boolean DEFAULT false
 ) RETURNS TABLE (
     total bigint, slice_first bigint, slice bytea[], slice_better bigint,
     slice_low bigint, slice_high bigint,
@@ -63,10 +65,10 @@ BEGIN
             p_ranking, v_from_key, v_from_member || chr(1)))  -- the row itself counts
         ELSE greatest(slice_low, truerank.count_better(p_ranking, v_to_key, v_to_member)
                              - coalesce(cardinality(slice), 0)) END;
-    slice_better := truerank.count_better(p_ranking, substr(slice[1], 1, p_row_bytes));
+    slice_better := truerank.count_ahead(p_ranking, substr(slice[1], 1, p_row_bytes), p_dense);
 
     SELECT array_agg(truerank.count_better(p_ranking, s.sort_key, s.member) ORDER BY m.ord),
-           array_agg(truerank.count_better(p_ranking, substr(s.sort_key, 1, p_row_bytes))
+           array_agg(truerank.count_ahead(p_ranking, substr(s.sort_key, 1, p_row_bytes), p_dense)
                      ORDER BY m.ord),
            array_agg(s.sort_key ORDER BY m.ord),
            array_agg(CASE WHEN p_up_to THEN truerank.count_better(p_ranking, coalesce(
@@ -82,7 +84,8 @@ BEGIN
             0, least(v_middle - (p_around_limit - 1) / 2, total - p_around_limit));
         around := truerank.ranking_slice(
             p_ranking, '', '', v_end, '', around_first, p_around_limit);
-        around_better := truerank.count_better(p_ranking, substr(around[1], 1, p_row_bytes));
+        around_better := truerank.count_ahead(
+            p_ranking, substr(around[1], 1, p_row_bytes), p_dense);
     END IF;
     SELECT array_agg(truerank.count_better(p_ranking, m.mark) ORDER BY m.ord) INTO counts
     FROM unnest(p_marks) WITH ORDINALITY AS m (mark, ord);

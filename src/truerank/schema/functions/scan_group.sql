@@ -3,11 +3,11 @@
 -- In order of ranking and member, and so the states before what they withhold: those everywhere
 -- stand under ranking 0, those of a board under its first number, which no ranking has; key_bytes
 -- is -1 there. p_ranking and p_member name the last row of the chunk before; null at the start.
--- Returns: one row per ranking, packed like read_batch, with the last member of the part; no
+-- Returns: one row per ranking, packed and with equal_bytes like read_batch, with the last member of the part; no
 --          rows when the scan is done.
 CREATE OR REPLACE FUNCTION truerank.scan_group(
     p_grp smallint, p_ranking bigint, p_member text, p_rows_max integer
-) RETURNS TABLE (ranking bigint, key_bytes integer, packed bytea[], last_member text)
+) RETURNS TABLE (ranking bigint, key_bytes integer, packed bytea[], equal_bytes integer, last_member text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v_left integer := p_rows_max;
@@ -39,6 +39,7 @@ BEGIN
             IF v_rows > 0 THEN
                 ranking := v_from;
                 key_bytes := -1;
+                equal_bytes := 0;
                 v_left := v_left - v_rows;
                 RETURN NEXT;
             END IF;
@@ -60,6 +61,7 @@ BEGIN
             GROUP BY c.ranking ORDER BY c.ranking
         LOOP
             v_left := v_left - v_rows;
+            equal_bytes := truerank.equal_bytes(ranking);
             RETURN NEXT;
         END LOOP;
         EXIT WHEN v_left <= 0;

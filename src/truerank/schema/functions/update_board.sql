@@ -1,8 +1,9 @@
 -- update_board: change rules of a board, with who and why.
 --
 -- p_changes names settings: value_min, value_max, total_min, total_max, earliest_at, latest_at,
--- future_max, late_grace, retention, rate_max, accepting; null takes an optional one away. They
--- hold for events that come from now on; standings stay. What would change existing results
+-- future_max, late_grace, retention, rate_max, accepting, dense; null takes an optional one away.
+-- They hold for events that come from now on; standings stay. Where dense changes, workers fill a
+-- new copy of the board's group. What would change existing results
 -- (operator, order, zone, decimals, seasons, tie-breaks) is fixed: make another board.
 -- Returns: changed, same, board_unknown, or setting_fixed with the setting's name behind a colon.
 -- Raises:  check_violation or invalid_text_representation for a bad value.
@@ -23,7 +24,7 @@ BEGIN
     END IF;
     SELECT min(k) INTO v_fixed FROM jsonb_object_keys(p_changes) AS k
     WHERE k NOT IN ('value_min', 'value_max', 'total_min', 'total_max', 'earliest_at', 'latest_at',
-                    'future_max', 'late_grace', 'retention', 'rate_max', 'accepting');
+                    'future_max', 'late_grace', 'retention', 'rate_max', 'accepting', 'dense');
     IF v_fixed IS NOT NULL THEN
         RETURN 'setting_fixed:' || v_fixed;
     END IF;
@@ -37,10 +38,11 @@ BEGIN
     END IF;
     UPDATE truerank.board AS b SET
         (value_min, value_max, total_min, total_max, earliest_at, latest_at, future_max,
-         late_grace, retention, rate_max, accepting)
+         late_grace, retention, rate_max, accepting, dense, dense_turns)
         = (v_new.value_min, v_new.value_max, v_new.total_min, v_new.total_max, v_new.earliest_at,
            v_new.latest_at, v_new.future_max, v_new.late_grace, v_new.retention, v_new.rate_max,
-           v_new.accepting)
+           v_new.accepting, v_new.dense,
+           v_old.dense_turns + (v_new.dense <> v_old.dense)::integer)
     WHERE b.id = v_old.id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     SELECT v_old.id, p_actor, 'update_board', p_board, p_reason,
