@@ -38,9 +38,9 @@ test-engines: setup ## the suites of SQL, Lua and projection on the system's Pos
 	  tests/sql tests/write tests/lua tests/projection tests/conformance
 
 # Where sessions are handed on between transactions; what is left in one would be found by others.
-test-pooler: setup ## the suites of writing, projection, clients and HTTP through PgBouncer
+test-pooler: setup ## the suites of acceptance, writing, projection, clients and HTTP through PgBouncer
 	TRUERANK_TEST_POOLER=1 $(BIN)/pytest $(PARALLEL) -m "not soak" $(ARGS) \
-	  tests/write tests/projection tests/client/test_both.py tests/client/test_outages.py \
+	  tests/acceptance tests/write tests/projection tests/client/test_both.py tests/client/test_outages.py \
 	  tests/http/test_scores.py tests/http/test_answers.py tests/http/test_gather.py
 
 soak: setup ## the tests that take minutes

@@ -18,7 +18,7 @@ import redis
 import structlog
 from psycopg import sql
 
-from tests.faults.pooler import asked_for, pooler
+from tests.faults.pooler import asked_for, entrance
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.account import choose_account
 from truerank.embedded.binaries import find_valkey
@@ -78,15 +78,8 @@ def used() -> list[str]:
 
 @pytest.fixture(scope="session")
 def way_in(engines: Engines) -> Iterator[Callable[[str], str]]:
-    """What makes the URL that clients use out of one that leads to the server.
-
-    `make test-pooler` puts PgBouncer between the two; otherwise they are the same.
-    """
-    if not asked_for():
-        yield str
-        return
-    # Connections that tests open themselves may ask for options; those of the package do not.
-    with pooler(engines.database_url, further="ignore_startup_parameters = options") as through:
+    """See `entrance`."""
+    with entrance(engines) as through:
         yield through
 
 

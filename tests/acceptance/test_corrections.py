@@ -2,13 +2,18 @@
 
 from typing import Any
 
-import truerank
+from truerank.client import Truerank
+from truerank.local import running_worker
+from truerank.settings import Settings
 
 BY: dict[str, Any] = {"actor": "ops", "reason": "a check"}
 
 
-def test_what_was_voided_leaves_the_projection_and_may_come_back() -> None:
-    with truerank.sandbox() as tr:
+def test_what_was_voided_leaves_the_projection_and_may_come_back(
+    database_url: str, redis_url: str
+) -> None:
+    settings = Settings(database_url=database_url, redis_url=redis_url)
+    with running_worker(settings), Truerank(settings) as tr:
         tr.create_board("b", seasons=["all"])
         tr.submit_score("b", event_id="e1", member="ann", value=5)
         tr.submit_score("b", event_id="e2", member="bob", value=7)

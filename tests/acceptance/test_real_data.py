@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from tests.cli.commands import Command
+from tests.faults.pooler import entrance
 from truerank.client import Truerank
 from truerank.embedded import start_engines
 from truerank.local import prepared, running_worker
@@ -59,17 +60,25 @@ def file(data_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def imported(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
-    truerank = Command(tmp_path_factory.mktemp("real") / "data")
-    with start_engines(truerank.data, durable=False) as engines:
-        settings = prepared(engines, Settings())
+    truerank = Command(None)
+    data = tmp_path_factory.mktemp("real") / "data"
+    with start_engines(data, durable=False) as engines, entrance(engines) as way_in:
+        prepared(engines, Settings())
+        settings = Settings(database_url=way_in(engines.database_url), redis_url=engines.redis_url)
+        stores = {
+            "TRUERANK_DATABASE_URL": str(settings.database_url),
+            "TRUERANK_REDIS_URL": engines.redis_url,
+        }
         summaries, fingerprints = [], []
-        for _ in range(2):
-            done = truerank("import", str(file), "--create-boards", *_SETTINGS, "--json")
-            assert done.status == 0, done.err
-            summaries.append(done.json)
-            with psycopg.connect(engines.database_url) as conn:
-                fingerprints.append(conn.execute(_FINGERPRINT).fetchone())
         with running_worker(settings), Truerank(settings) as client:
+            for _ in range(2):
+                done = truerank(
+                    "import", str(file), "--create-boards", *_SETTINGS, "--json", **stores
+                )
+                assert done.status == 0, done.err
+                summaries.append(done.json)
+                with psycopg.connect(engines.database_url) as conn:
+                    fingerprints.append(conn.execute(_FINGERPRINT).fetchone())
             yield Imported(
                 first=summaries[0],
                 second=summaries[1],

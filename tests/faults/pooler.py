@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from truerank.embedded import Engines
 from truerank.embedded.account import choose_account
 
 PROGRAM = "pgbouncer"
@@ -44,6 +45,20 @@ Through = Callable[[str], str]
 def asked_for() -> bool:
     """Whether the databases of all tests are reached through it."""
     return bool(os.environ.get("TRUERANK_TEST_POOLER"))
+
+
+@contextmanager
+def entrance(engines: Engines) -> Iterator[Through]:
+    """What makes the URL that clients use out of one that leads to the server.
+
+    `make test-pooler` puts PgBouncer between the two; otherwise they are the same.
+    """
+    if not asked_for():
+        yield str
+        return
+    # Connections that tests open themselves may ask for options; those of the package do not.
+    with pooler(engines.database_url, further="ignore_startup_parameters = options") as through:
+        yield through
 
 
 def caller_options() -> dict[str, Any]:
