@@ -2,13 +2,15 @@
 
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import psycopg
 
+from truerank import upkeep
 from truerank.client import Truerank
 from truerank.embedded import Engines, start_engines
 from truerank.errors import ProjectionUnavailable
@@ -74,7 +76,7 @@ def projecting(settings: Settings, engines: Engines) -> Iterator[Settings]:
 
 @contextmanager
 def running_worker(settings: Settings) -> Iterator[None]:
-    """A worker in a thread of this process; yields once it projects.
+    """A worker in a thread of this process, its chores in another; yields once it projects.
 
     Raises:
         ProjectionUnavailable: it did not begin to project in time.
@@ -83,15 +85,22 @@ def running_worker(settings: Settings) -> Iterator[None]:
     stop, ready = threading.Event(), threading.Event()
     failures: list[Exception] = []
 
-    def project() -> None:
+    def guarded(run: Callable[[], None]) -> None:
         try:
-            worker.run(settings, stop, ready=ready.set)
+            run()
         except Exception as exc:  # noqa: BLE001 - raised again below
             failures.append(exc)
             ready.set()
 
-    thread = threading.Thread(target=project, name="truerank")
-    thread.start()
+    threads = [
+        threading.Thread(target=guarded, args=(run,), name=f"truerank {name}")
+        for name, run in (
+            ("worker", partial(worker.run, settings, stop, ready=ready.set)),
+            ("upkeep", partial(upkeep.run, settings, stop)),
+        )
+    ]
+    for thread in threads:
+        thread.start()
     try:
         if not ready.wait(_READY_S_MAX):
             raise ProjectionUnavailable("the worker did not start to project")
@@ -99,7 +108,8 @@ def running_worker(settings: Settings) -> Iterator[None]:
             yield
     finally:
         stop.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
     if failures:
         raise failures[0]
 

@@ -204,11 +204,13 @@ def _without_passwords(settings: "Settings") -> "Settings":
 
 
 def _start_worker(parts: "Parts", settings: "Settings", numbers: "Metrics") -> None:
+    from truerank import upkeep
     from truerank.projection import worker
 
     ready = threading.Event()
     run = partial(worker.run, settings, parts.stop, ready=ready.set, meter=numbers)
     parts.start("worker", run)
+    parts.start("upkeep", partial(upkeep.run, settings, parts.stop, meter=numbers))
     parts.wait_ready(ready, "worker")
 
 

@@ -62,7 +62,7 @@ class Meter:
         """Something failed that should not.
 
         Args:
-            part: `worker`, `read`, `command` or `hints`.
+            part: `worker`, `upkeep`, `read`, `command` or `hints`.
             code: of the error, as in the reference.
         """
 

@@ -1,0 +1,126 @@
+"""Chores: what a worker's process does beside projecting, in a thread of its own.
+
+The projector waits for none of them. Each chore is bounded, safe to run again, and safe beside the
+same chore of other workers: whoever needs to be alone locks what it works on.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from truerank.errors import DatabaseUnavailable, TruerankError
+from truerank.outbox.ticks import Connection
+from truerank.projection import worker
+from truerank.projection.link import Link
+from truerank.projection.trouble import Backoff
+from truerank.sessions import AWAY
+from truerank.settings import Settings
+from truerank.telemetry.meter import Meter
+
+_POLL_S_MAX = 0.25
+_AWAY: tuple[type[Exception], ...] = (DatabaseUnavailable, *AWAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a chore works with; its own, but for the meter.
+
+    `conn` is in autocommit mode and has a deadline for statements.
+    """
+
+    settings: Settings
+    conn: Connection
+    link: Link
+    meter: Meter
+    stop: threading.Event
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """A job that is done again and again.
+
+    `run` does a bounded piece of it and returns in how many seconds the next piece is due; it may
+    raise any `TruerankError`, and what psycopg raises when PostgreSQL is away.
+    """
+
+    name: str
+    run: Callable[[Tools], float]
+
+
+def chores(settings: Settings) -> list[Chore]:
+    """The chores of a worker with these settings."""
+    del settings
+    return []
+
+
+def run(
+    settings: Settings,
+    stop: threading.Event,
+    *,
+    meter: Meter | None = None,
+    of: Sequence[Chore] | None = None,
+) -> None:
+    """Do the chores until `stop` is set; a failure is told, and the chore tried again later.
+
+    Args:
+        settings: with both URLs.
+        stop: set from another thread; looked at after each piece.
+        meter: told what is done; None: nobody is.
+        of: other chores than those of the settings.
+    """
+    assert settings.database_url is not None, "the caller resolves it"
+    assert settings.redis_url is not None, "the caller resolves it"
+    due = dict.fromkeys(chores(settings) if of is None else of, 0.0)
+    if not due:
+        stop.wait()
+        return
+    meter = meter or Meter()
+    backoffs = {chore: Backoff() for chore in due}
+    away = Backoff()
+    link = Link(
+        settings.redis_url, timeout_ms=settings.redis_timeout_ms, connections_max=1, meter=meter
+    )
+    try:
+        while not stop.is_set():
+            try:
+                with worker.connect(settings.database_url, settings.database_timeout_ms) as conn:
+                    tools = Tools(settings, conn, link, meter, stop)
+                    while not stop.is_set():
+                        _do_what_is_due(tools, due, backoffs)
+                        away.succeeded()
+                        stop.wait(max(0.0, min(_POLL_S_MAX, min(due.values()) - time.monotonic())))
+            except _AWAY as exc:
+                meter.failed("upkeep", DatabaseUnavailable.code)
+                pause_s = away.failed()
+                _log().warning("interrupted", error=str(exc)[:300], retry_s=round(pause_s, 3))
+                stop.wait(pause_s)
+    finally:
+        link.close()
+
+
+def _do_what_is_due(tools: Tools, due: dict[Chore, float], backoffs: dict[Chore, Backoff]) -> None:
+    for chore, at in due.items():
+        if tools.stop.is_set():
+            return
+        if time.monotonic() < at:
+            continue
+        try:
+            pause_s = chore.run(tools)
+            backoffs[chore].succeeded()
+        except DatabaseUnavailable:
+            raise
+        except TruerankError as exc:
+            pause_s = backoffs[chore].failed()
+            tools.meter.failed("upkeep", getattr(exc, "reason", exc.code))
+            _log().warning(
+                "chore_failed", chore=chore.name, error=str(exc)[:300], retry_s=round(pause_s, 3)
+            )
+        due[chore] = time.monotonic() + pause_s
+
+
+def _log() -> structlog.stdlib.BoundLogger:
+    log: structlog.stdlib.BoundLogger = structlog.get_logger("truerank.upkeep")
+    return log
