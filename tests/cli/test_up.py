@@ -85,6 +85,21 @@ def test_up_serves_the_page_and_however_it_ends_nothing_is_left(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("engine", ["PostgreSQL", "Valkey"])
+def test_up_ends_and_says_so_when_one_of_its_engines_is_killed(
+    truerank: Command, started: Started, wait_until: WaitUntil, engine: str
+) -> None:
+    process = started(truerank.start("up", "--port", "18080", "--json"))
+    pids = engine_pids(ready(process))
+
+    os.kill(pids[1 if engine == "PostgreSQL" else 2], signal.SIGKILL)
+
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"error[engine_ended]: {engine} ended" in err
+    wait_until(lambda: nothing_runs(truerank.data, pids), "all engines have ended")
+
+
 def test_up_with_the_demo_is_ready_with_data_and_scores_keep_arriving(
     truerank: Command, started: Started, wait_until: WaitUntil
 ) -> None:

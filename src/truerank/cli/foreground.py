@@ -188,6 +188,16 @@ def watch_owner(engines: Engines, stop: threading.Event) -> None:
             raise _gone(engines)
 
 
+def watch_engines(engines: Engines, stop: threading.Event) -> None:
+    """Fail once an engine ends that this process started.
+
+    Raises:
+        EngineEnded: it has ended.
+    """
+    while not stop.wait(_WATCH_S):
+        engines.check_alive()
+
+
 @contextmanager
 def telling_of_owner(engines: Engines) -> Iterator[None]:
     """Let an error in the block say that the engines we attached to have gone, where they have.

@@ -20,7 +20,7 @@ from truerank.errors import TruerankError
 if TYPE_CHECKING:
     from truerank.cli.context import Context
     from truerank.cli.foreground import Parts
-    from truerank.embedded.folder import DataFolder
+    from truerank.embedded import Engines
     from truerank.settings import Settings
     from truerank.telemetry.metrics import Metrics
 
@@ -53,12 +53,17 @@ def up(
         demo: Fill in the demo boards, and let new scores arrive for an hour.
         tcp: Let embedded PostgreSQL and Valkey listen on the loopback as well, with a password.
     """
-    from truerank.cli.foreground import Parts, publish_address, until_told
+    from truerank.cli.foreground import Parts, publish_address, until_told, watch_engines
+    from truerank.embedded.folder import DataFolder
     from truerank.serve.server import check_port
     from truerank.telemetry.metrics import Metrics
 
     check_port(port)
-    with until_told(), _up_on(given, tcp=tcp) as (settings, folder), Parts() as parts:
+    with until_told(), _up_on(given, tcp=tcp) as (settings, engines), Parts() as parts:
+        folder = None
+        if engines is not None:
+            folder = DataFolder(engines.data)
+            parts.start("engines", partial(watch_engines, engines, parts.stop))
         numbers = Metrics()
         _start_worker(parts, settings, numbers)
         url = _start_server(parts, settings, port, numbers)
@@ -159,8 +164,8 @@ def migrate(*, json: Json = False, given: Given) -> None:
 
 
 @contextmanager
-def _up_on(given: "Context", *, tcp: bool) -> "Iterator[tuple[Settings, DataFolder | None]]":
-    """The stores that variables name, or engines of this process alone, with their folder."""
+def _up_on(given: "Context", *, tcp: bool) -> "Iterator[tuple[Settings, Engines | None]]":
+    """The stores that variables name, or engines of this process alone."""
     from truerank.cli.foreground import only_up, own_engines
     from truerank.local import prepared
     from truerank.schema.migrate import migrate as bring
@@ -171,7 +176,7 @@ def _up_on(given: "Context", *, tcp: bool) -> "Iterator[tuple[Settings, DataFold
         yield settings, None
         return
     with only_up(given.folder) as folder, own_engines(folder, tcp=tcp) as engines:
-        yield prepared(engines, settings), folder
+        yield prepared(engines, settings), engines
 
 
 @contextmanager

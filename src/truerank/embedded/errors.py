@@ -15,6 +15,12 @@ class EngineStartFailed(EngineError):
     code = "engine_start_failed"
 
 
+class EngineEnded(EngineError):
+    """An engine ended while it was in use; the message carries the end of its log. Start again."""
+
+    code = "engine_ended"
+
+
 class EngineUnresponsive(EngineError):
     """The process that owns the engines lives, one of them does not answer. Stop that process."""
 

@@ -60,8 +60,8 @@ def owned(
         except EngineStartFailed:
             if not vk.set_aside_unreadable(valkey, folder):
                 raise
-            empty = stack.enter_context(start_valkey())
-            valkey_version = vk.await_valkey(empty, vk_socket)
+            valkey = stack.enter_context(start_valkey())
+            valkey_version = vk.await_valkey(valkey, vk_socket)
         engines = Engines(
             postgres_version=postgres_version,
             valkey_version=valkey_version,
@@ -70,6 +70,7 @@ def owned(
             owner_pid=os.getpid(),
             data=folder.path,
             attached=False,
+            processes=(postgres, valkey),
         )
         stack.callback(_wait_for_guests, folder)
         stack.callback(withdraw, folder)

@@ -16,6 +16,7 @@ from pathlib import Path
 from truerank.embedded.account import Account
 from truerank.embedded.errors import EngineStartFailed
 from truerank.embedded.folder import DataFolder
+from truerank.errors import EngineError
 
 START_S_MAX = 300.0  # recovery after a crash may have much to read
 STOP_S_MAX = 60.0  # a last checkpoint on a slow disk
@@ -78,14 +79,14 @@ class Engine:
     shell: subprocess.Popen[bytes]
     log: Log
 
-    def check_alive(self) -> None:
+    def check_alive(self, error: type[EngineError] = EngineStartFailed) -> None:
         """Raise if the engine has ended.
 
         Raises:
-            EngineStartFailed: with the end of the log.
+            EngineStartFailed: or the error given; with the end of the log.
         """
         if self.shell.poll() is not None:
-            raise EngineStartFailed(
+            raise error(
                 f"{self.name} ended with status {self.shell.returncode}. "
                 f"The end of {self.log.path}:\n{self.log.end()}"
             )

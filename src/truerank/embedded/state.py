@@ -1,10 +1,12 @@
 """What a process that started engines tells the others: the file `engine.json`."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from truerank.embedded.errors import EngineEnded
 from truerank.embedded.folder import DataFolder, write_private
+from truerank.embedded.process import Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,16 +23,30 @@ class Engines:
     attached: bool  # True where another start_engines() started them
     postgres_version: str  # such as "18.6"
     valkey_version: str  # such as "Valkey 9.1.2", "Redis 7.0.15"
+    processes: tuple[Engine, ...] = field(default=(), repr=False, compare=False)  # of ours alone
 
     @property
     def over_tcp(self) -> bool:
         """Tell whether the URLs go through TCP."""
         return not self.redis_url.startswith("unix:")
 
+    def check_alive(self) -> None:
+        """Raise if an engine has ended that this process started.
+
+        Raises:
+            EngineEnded: with the end of its log.
+        """
+        for engine in self.processes:
+            engine.check_alive(EngineEnded)
+
 
 def publish(folder: DataFolder, engines: Engines) -> None:
     """Let other processes attach."""
-    told = asdict(engines) | {"data": str(engines.data)}
+    told = {
+        each.name: getattr(engines, each.name)
+        for each in fields(engines)
+        if each.name not in {"data", "processes"}
+    } | {"data": str(engines.data)}
     write_private(folder.state, json.dumps(told, indent=2) + "\n", folder.account)
 
 

@@ -75,6 +75,10 @@ def run(
                     projector.drain(settings.drain_ms / 1000)
             except _INTERRUPTIONS as exc:
                 _pause(exc, link, stop, backoff)
+            except ProjectionUnsafe as exc:
+                if not safe:
+                    raise
+                _pause(exc, link, stop, backoff)
     finally:
         link.close()
 
