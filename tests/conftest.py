@@ -1,5 +1,6 @@
 """Real engines for every test: started once, a database and a key space of its own for each."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -39,8 +40,12 @@ hypothesis.settings.load_profile("truerank")
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
     """Forget how a test had the log written: its captured stream is closed after it."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
     yield
     structlog.reset_defaults()
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The log: an entry stays one entry whatever is in it, and tells no password."""
 
 import json
+import logging
 
 import pytest
 import structlog
@@ -54,6 +55,21 @@ def test_an_entry_with_a_forged_line_in_it_stays_one_line(
     assert "paid out" in line, "it is shown, as what it is"
     if style == "json":
         assert json.loads(line)["event"] == "write_failed"
+
+
+def test_what_a_library_logs_is_an_entry_like_any_other(
+    style: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    logger(style)
+
+    logging.getLogger("psycopg.pool").warning("error connecting: %s", FORGED)
+    logging.getLogger("psycopg.pool").info("not asked for")
+
+    (line,) = lines(capfd)
+    assert "library_said" in line
+    assert "psycopg.pool" in line
+    if style == "json":
+        assert json.loads(line)["level"] == "warning"
 
 
 def test_a_name_or_key_can_forge_nothing_either(

@@ -54,7 +54,8 @@ def _rows(found: "Status", installation: "Installation") -> Iterator[tuple[str, 
     for problem in found.problems:
         yield "  because", problem.message
         yield "  to do", problem.advice
-    yield "projection", f"{found.projection}, {found.groups_live} of {found.groups} groups"
+    known = "" if found.groups is None else f", {found.groups_live} of {found.groups} groups"
+    yield "projection", f"{found.projection}{known}"
     if found.lag_ms is not None:
         yield "lag", duration_words(found.lag_ms)
     if found.database_error is None:

@@ -41,6 +41,26 @@ def configure_logging(*, level: str = "info", json: bool = False) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    # What libraries have to say, such as psycopg's pool, is written in the same form.
+    root = logging.getLogger()
+    root.handlers = [_Passing()]
+    root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
+
+
+class _Passing(logging.Handler):
+    """Passes on what libraries log by the standard library."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            structlog.get_logger(record.name).log(
+                record.levelno,
+                "library_said",
+                library=record.name,
+                message=record.getMessage(),
+                exc_info=record.exc_info,
+            )
+        except Exception:  # noqa: BLE001 - a log never breaks what it tells of
+            self.handleError(record)
 
 
 def make_safe(_logger: object, _method: str, entry: MutableMapping[str, Any]) -> Mapping[str, Any]:
