@@ -1,0 +1,87 @@
+"""Let a board keep seasons of one more period, and compute those of its past."""
+
+from dataclasses import dataclass
+
+from truerank.command.attach import who
+from truerank.command.submit import check_text
+from truerank.crashpoints import crashpoint
+from truerank.errors import BoardUnknown, InvalidInput
+from truerank.steps import Query, Steps
+
+_ADD = "SELECT truerank.add_period(%s, %s, %s, %s)"
+_FILL = "SELECT outcome, members FROM truerank.fill_slice(%s, %s::integer)"
+_COUNT = "SELECT truerank.count_history(%s)"
+_TO_FILL = "SELECT truerank.boards_to_fill()"
+_SLICE_S_MAX = 60.0
+_MEMBERS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What one slice came to. `waits`: others are in the way just now; `done`: it is the end."""
+
+    members: int
+    waits: bool
+    done: bool
+
+
+def add_period(board: str, period: str, *, actor: str, reason: str) -> Steps[bool]:
+    """Let a board keep seasons of a period; True where it didn't.
+
+    Raises:
+        InvalidInput: there is no such period, or events of the board's past may be forgotten.
+        BoardUnknown: no board has this key.
+        Contended: who changes the board, or writes above READ COMMITTED, holds it.
+
+    Source: `schema/functions/add_period.sql`.
+    """
+    check_text(board, "board")
+    check_text(period, "period")
+    ((outcome,),) = yield Query(_ADD, (board, period, *who(actor, reason)))
+    if outcome == "board_unknown":
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    if outcome == "period_unknown":
+        raise InvalidInput("a period is one of all, day, week, month, year", field="period")
+    if outcome == "history_incomplete":
+        raise InvalidInput(
+            f"seasons of board {board!r} can't be computed: some of its events are forgotten",
+            field="period",
+        )
+    return bool(outcome == "added")
+
+
+def fill_slice(board: str, members_max: int) -> Steps[Filled]:
+    """Compute the new seasons of the next members.
+
+    Raises:
+        BoardUnknown: no board has this key.
+        InvalidInput: `members_max` is outside 1 to 10,000.
+
+    Source: `schema/functions/fill_slice.sql`.
+    """
+    check_text(board, "board")
+    if not 1 <= members_max <= _MEMBERS_MAX:
+        raise InvalidInput(f"members_max is 1 to {_MEMBERS_MAX}", field="members_max")
+    ((outcome, members),) = yield Query(_FILL, (board, members_max), _SLICE_S_MAX)
+    crashpoint("fill_slice")
+    if outcome == "board_unknown":
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    return Filled(members=members, waits=outcome == "waiting", done=outcome in {"done", "nothing"})
+
+
+def count_members(board: str) -> Steps[int]:
+    """How many members have events on a board.
+
+    Source: `schema/functions/count_history.sql`.
+    """
+    ((members,),) = yield Query(_COUNT, (board,), _SLICE_S_MAX)
+    return int(members)
+
+
+def boards_to_fill() -> Steps[list[str]]:
+    """Boards whose added seasons aren't all computed yet.
+
+    Source: `schema/functions/boards_to_fill.sql`.
+    """
+    rows = yield Query(_TO_FILL)
+    return [key for (key,) in rows]

@@ -1,0 +1,90 @@
+"""Who gets what of settled seasons."""
+
+from collections.abc import Sequence
+
+from truerank.command import awards
+from truerank.model import Award, AwardRule
+from truerank.operations.base import Base
+from truerank.read.answers import check_slice
+from truerank.read.season import find_season
+from truerank.read.settled import not_settled
+from truerank.steps import Steps
+
+
+class Awarding(Base):
+    """Rules, awards, and what was dealt with."""
+
+    def make_award_rule(
+        self, board: str, rule: AwardRule, *, actor: str, reason: str
+    ) -> Steps[bool]:
+        """Say who gets an award of a board's seasons of one period; True where the rule is new.
+
+        It holds for seasons that are settled from now on. To change it, drop it and make another.
+
+        Raises:
+            InvalidInput: it makes no sense, or another one of this period has its name.
+            BoardUnknown: no board has this key.
+        """
+        return (yield from awards.make_rule(board, rule, actor=actor, reason=reason))
+
+    def drop_award_rule(
+        self, board: str, period: str, name: str, *, actor: str, reason: str
+    ) -> Steps[None]:
+        """Let a rule hold no longer for seasons that are settled from now on; what it gave stays.
+
+        Raises:
+            InvalidInput: there is no such rule.
+        """
+        yield from awards.drop_rule(board, period, name, actor=actor, reason=reason)
+
+    def award_rules(self, board: str) -> Steps[list[AwardRule]]:
+        """The rules of a board, by period and name."""
+        found, _ = yield from self._answers.board(board)
+        return (yield from awards.list_rules(found.id))
+
+    def awards(
+        self,
+        board: str | None = None,
+        season: str | None = None,
+        *,
+        after: int = 0,
+        limit: int = 1000,
+        unacknowledged: bool = False,
+    ) -> Steps[list[Award]]:
+        """What members got, in the order in which it was given or withdrawn.
+
+        Read on with the `change` of the last one: none is missed, and one that a revision changes
+        comes again, with the same `id`. With everybody's own id: this is for who pays out.
+
+        Args:
+            board: None: of all boards.
+            season: a label; None: of all final seasons.
+            after: a change.
+            limit: 0 to 1000.
+            unacknowledged: only those that weren't dealt with since they changed.
+
+        Raises:
+            NotSettled: the season isn't final; `ready_at` says when that may be.
+        """
+        check_slice(limit, 0)
+        ranking = board_id = None
+        if board is not None:
+            found, _ = yield from self._answers.board(board)
+            board_id = found.id
+            if season is not None:
+                named = yield from find_season(found, season)
+                if named.state != "final":
+                    raise not_settled(found, named)
+                ranking = named.ranking
+        return (
+            yield from awards.list_awards(
+                board_id, ranking, after=after, limit=limit, unacknowledged=unacknowledged
+            )
+        )
+
+    def acknowledge_awards(self, changes: Sequence[int], *, actor: str) -> Steps[int]:
+        """Note that awards were dealt with, by their changes; safe to repeat.
+
+        One that has changed since isn't acknowledged. Returns how many there are of these.
+        """
+        return (yield from awards.acknowledge(changes, actor=actor))

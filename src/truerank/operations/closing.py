@@ -1,0 +1,203 @@
+"""Seasons that close, and what they came to."""
+
+from collections.abc import Sequence
+
+from truerank.command import closing
+from truerank.errors import NotSettled
+from truerank.model import (
+    Close,
+    Excluded,
+    Revised,
+    Season,
+    Settlement,
+    SettlementChange,
+)
+from truerank.operations.base import Base
+from truerank.read.answers import check_slice
+from truerank.read.season import find_season
+from truerank.steps import Steps
+
+_WAIT_S = 60.0
+_DUE_MAX = 100
+
+
+class Closing(Base):
+    """From open to final, and revisions of that."""
+
+    def close_season(
+        self,
+        board: str,
+        season: str,
+        *,
+        actor: str,
+        reason: str = closing.OVER,
+        now: bool = False,
+        timeout_s: float = _WAIT_S,
+        on_waiting: closing.Waiting = lambda _writers: None,
+    ) -> Steps[Season]:
+        """Close a season: it takes no more events, and its standings become final.
+
+        Safe to repeat, by any number of callers, and after one was killed: a season is settled
+        once. On a board with a `hold` it is sealed at first, and settled by a worker, or by the
+        next call, when the hold is over; events can be corrected until then.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            actor: who does it, for the audit.
+            reason: why, for the audit.
+            now: before its end and the board's `late_grace` have passed, and without `hold`.
+            timeout_s: how long to wait for transactions that began before, in seconds.
+            on_waiting: told who is waited for, several times a second.
+
+        Returns:
+            The season as it is now, sealed or final.
+
+        Raises:
+            SeasonNotOver: it may not be closed yet.
+            WritersUnderWay: it is sealed, and somebody's transaction stays open. Call again.
+            BoardUnknown, SeasonUnknown: there is none.
+        """
+        found, _ = yield from self._answers.board(board)
+        yield from closing.close(
+            board,
+            season,
+            actor=actor,
+            reason=reason,
+            forced=now,
+            timeout_s=timeout_s,
+            on_waiting=on_waiting,
+        )
+        self._answers.forget(board)
+        return (yield from find_season(found, season))
+
+    def close_due(
+        self, *, actor: str, limit: int = _DUE_MAX, timeout_s: float = _WAIT_S
+    ) -> Steps[list[Close]]:
+        """Close what is to be closed by itself now, the oldest first. Workers do this.
+
+        That is: on boards with `auto_close`, seasons that ended since it was switched on and whose
+        grace is over; on all boards, sealed seasons whose hold is over.
+
+        Args:
+            actor: who does it, for the audit.
+            limit: at most so many.
+            timeout_s: how long to wait for transactions that began before, of each season.
+
+        Returns:
+            What was met, also where it has to wait: the next call goes on with it.
+        """
+        closes = yield from closing.close_due(actor=actor, limit=limit, timeout_s=timeout_s)
+        for each in closes:
+            self._answers.forget(each.board)
+        return closes
+
+    def reopen_season(self, board: str, season: str, *, actor: str, reason: str) -> Steps[bool]:
+        """Let a sealed season take events again; True where it was sealed.
+
+        It isn't closed by itself afterwards. A final season stays final: `SeasonFinal`.
+        """
+        reopened = yield from closing.reopen(board, season, actor=actor, reason=reason)
+        self._answers.forget(board)
+        return reopened
+
+    def revise_season(
+        self,
+        board: str,
+        season: str,
+        *,
+        actor: str,
+        reason: str,
+        void: Sequence[str] = (),
+        amend: str | None = None,
+        value: int | str = 0,
+        ties: Sequence[int] = (),
+        correction_id: str | None = None,
+        timeout_s: float = _WAIT_S,
+    ) -> Steps[list[Revised]]:
+        """Correct what a final season came to, as another numbered revision.
+
+        Without an event, members' states of today are brought in: who was banned since gives up
+        the place. What was settled before stays, under its number. All or nothing.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            actor: who does it, for the audit.
+            reason: why; it stands with the revision.
+            void: ids of events that are to count no longer.
+            amend: or the id of one event that is to count with another value.
+            value: that value, in the board's unit.
+            ties: its tie-breaks, on boards that have them.
+            correction_id: names the amendment for ever.
+            timeout_s: how long to try where others are in the way, in seconds.
+
+        Returns:
+            The season, then other final seasons in which those events count.
+
+        Raises:
+            NotSettled: the season isn't final: correct its events as usual.
+            CommandError: an event can't be corrected; `reason` says why.
+        """
+        amendment = None if amend is None else (amend, value, ties, correction_id or "")
+        revised = yield from closing.revise(
+            board, season, actor=actor, reason=reason, void=void, amend=amendment,
+            timeout_s=timeout_s,
+        )  # fmt: skip
+        self._answers.forget(board)
+        return revised
+
+    def settlements(self, board: str, season: str) -> Steps[list[Settlement]]:
+        """The revisions of a season's settlement, the newest first; none before it is final."""
+        ranking = yield from self._ranking(board, season)
+        return (yield from closing.list_settlements(ranking))
+
+    def settlement_changes(
+        self,
+        board: str,
+        season: str,
+        revision: int | None = None,
+        *,
+        limit: int = 1000,
+        offset: int = 0,
+    ) -> Steps[list[SettlementChange]]:
+        """In what a revision, None: the newest, differs from the one before.
+
+        Raises:
+            NotSettled: there is no such revision.
+        """
+        check_slice(limit, offset)
+        ranking = yield from self._ranking(board, season)
+        number = yield from self._revision(board, season, ranking, revision)
+        return (yield from closing.list_changes(board, ranking, number, limit=limit, offset=offset))
+
+    def settlement_excluded(
+        self,
+        board: str,
+        season: str,
+        revision: int | None = None,
+        *,
+        after: str = "",
+        limit: int = 1000,
+    ) -> Steps[list[Excluded]]:
+        """Who had a score and no place in a settlement, and why; in order of ids after one.
+
+        Raises:
+            NotSettled: there is no such revision.
+        """
+        check_slice(limit, 0)
+        ranking = yield from self._ranking(board, season)
+        number = yield from self._revision(board, season, ranking, revision)
+        return (yield from closing.list_excluded(ranking, number, after=after, limit=limit))
+
+    def _ranking(self, board: str, season: str) -> Steps[int]:
+        found, _ = yield from self._answers.board(board)
+        return (yield from find_season(found, season)).ranking
+
+    @staticmethod
+    def _revision(board: str, season: str, ranking: int, revision: int | None) -> Steps[int]:
+        known = [each.revision for each in (yield from closing.list_settlements(ranking))]
+        number = revision or max(known, default=0)
+        if number not in known:
+            raise NotSettled(f"season {season!r} of board {board!r} has no such settlement")
+        return number

@@ -1,0 +1,64 @@
+-- give_awards: give out what the rules of a board say, in the transaction of a settlement.
+--
+-- The rules are those in force when the season was settled first; one award per rule and member. A
+-- revision gives it to others as well, and withdraws it from who has no claim any more.
+--   ranks    every member whose rank in the rule's numbering lies between the two. ordinal: as many
+--            as there are ranks, of equals those who were first. competition, dense: equals all.
+--   percent  every member whose competition rank is at most so many percent of the population,
+--            rounded up: of equals at the edge all, as they share that rank
+--   score    every member whose score is as good, in the board's order
+-- Locks:   one that only this takes, so that changes are numbered in the order of commits.
+CREATE OR REPLACE FUNCTION truerank.give_awards(
+    p_board truerank.board, p_season truerank.season, p_revision integer
+) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_id bigint := p_season.ranking;
+    v_settled_at timestamptz := (
+        SELECT s.settled_at FROM truerank.settlement AS s
+        WHERE s.ranking = v_id AND s.revision = 1);
+    v_population bigint := (
+        SELECT s.population FROM truerank.settlement AS s
+        WHERE s.ranking = v_id AND s.revision = p_revision);
+    v_rule truerank.award_rule;
+BEGIN
+    FOR v_rule IN
+        SELECT r.* FROM truerank.award_rule AS r
+        WHERE r.board_id = p_board.id AND r.period = p_season.period AND r.made_at <= v_settled_at
+          AND (r.dropped_at IS NULL OR r.dropped_at > v_settled_at)
+        ORDER BY r.id
+    LOOP
+        PERFORM pg_advisory_xact_lock(truerank.lock_class(), 257);
+        WITH entitled AS MATERIALIZED (
+            SELECT r.member, x.rank, r.score
+            FROM truerank.settlement_row AS r
+            CROSS JOIN LATERAL (SELECT CASE v_rule.numbering
+                WHEN 'ordinal' THEN r.ordinal WHEN 'dense' THEN r.dense
+                ELSE r.competition END AS rank) AS x
+            WHERE r.ranking = v_id AND r.revision = p_revision AND CASE v_rule.kind
+                WHEN 'ranks' THEN x.rank BETWEEN v_rule.rank_from AND v_rule.rank_to
+                WHEN 'percent' THEN
+                    r.competition <= ceil(v_population * v_rule.percent / 100)
+                ELSE CASE WHEN p_board.descending THEN r.score >= v_rule.score
+                          ELSE r.score <= v_rule.score END END
+        ), withdrawn AS (
+            UPDATE truerank.award AS a SET
+                state = 'withdrawn', revision = p_revision, changed_at = clock_timestamp(),
+                change = nextval('truerank.award_change'), acknowledged_at = NULL,
+                acknowledged_by = NULL
+            WHERE a.ranking = v_id AND a.rule_id = v_rule.id AND a.state = 'given'
+              AND NOT EXISTS (SELECT FROM entitled AS e WHERE e.member = a.member)
+        )
+        INSERT INTO truerank.award AS a
+            (change, ranking, rule_id, member, state, revision, rank, score, changed_at)
+        SELECT nextval('truerank.award_change'), v_id, v_rule.id, e.member, 'given', p_revision,
+               e.rank, e.score, clock_timestamp()
+        FROM (SELECT * FROM entitled ORDER BY rank, member) AS e
+        ON CONFLICT (ranking, rule_id, member) DO UPDATE SET
+            change = excluded.change, state = 'given', revision = excluded.revision,
+            rank = excluded.rank, score = excluded.score, changed_at = excluded.changed_at,
+            acknowledged_at = NULL, acknowledged_by = NULL
+        WHERE (a.state, a.rank, a.score) <> ('given', excluded.rank, excluded.score);
+    END LOOP;
+END
+$$;

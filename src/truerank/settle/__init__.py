@@ -1,0 +1,1 @@
+"""A season ends: what is due to be closed is closed."""

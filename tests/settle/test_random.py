@@ -1,0 +1,123 @@
+"""Random lives of a season: what is settled is what readers saw, and events prove it ever after."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+import truerank
+from tests.settle.conftest import Connection, Months
+from truerank.errors import EventRefused, MergeRefused
+from truerank.model import Numbering, TieBreak
+
+BY: Any = Months.BY
+HOW: dict[str, Any] = {**BY, "timeout_s": 0.0}
+MEMBERS = [f"m{n:02}" for n in range(14)]
+SEASON = "2024-06"
+
+
+class Life:
+    """One board, and everything that may happen on it."""
+
+    def __init__(self, tr: truerank.Truerank, rng: random.Random, operator: str) -> None:
+        self.tr = tr
+        self.rng = rng
+        self.events: list[str] = []
+        self._numbers = iter(range(10_000))
+        tr.create_board(
+            "b",
+            operator=operator,
+            order=rng.choice(["desc", "asc"]),
+            seasons=["month", "all"],
+            tie_breaks=[TieBreak(name="t")] if rng.random() < 0.5 else [],
+        )
+        self.ties = len(tr.board("b").spec.tie_breaks)
+
+    def submit(self, count: int) -> None:
+        rng = self.rng
+        events = [
+            truerank.ScoreEvent(
+                event_id=f"e{next(self._numbers)}",
+                member=rng.choice(MEMBERS),
+                value=rng.randrange(-3, 4),
+                occurred_at=datetime(2024, 5, 25, tzinfo=UTC)
+                + timedelta(hours=rng.randrange(24 * 45)),
+                ties=tuple(rng.randrange(3) for _ in range(self.ties)),
+            )
+            for _ in range(count)
+        ]
+        for receipt in self.tr.submit_scores("b", events):
+            if receipt.code is None:
+                self.events.append(receipt.event_id)
+
+    def correct(self) -> None:
+        event = self.rng.choice(self.events)
+        if self.rng.random() < 0.6:
+            self.tr.void_events("b", [event], **BY)
+        else:
+            correction = f"c{next(self._numbers)}"
+            value = self.rng.randrange(-3, 4)
+            with suppress(EventRefused):  # of an erased member nobody knows the ids any more
+                self.tr.amend_event(
+                    "b", event, value, correction_id=correction, ties=[1] * self.ties, **BY
+                )
+
+    def change_member(self) -> None:
+        rng, tr = self.rng, self.tr
+        member = rng.choice(MEMBERS)
+        board = rng.choice([None, "b"])
+        match rng.randrange(6):
+            case 0:
+                tr.hide_member(member, board=board, **HOW)
+            case 1:
+                tr.show_member(member, board=board, **HOW)
+            case 2:
+                tr.ban_member(member, board=board, **HOW)
+            case 3:
+                tr.delete_member(member, board=board, **HOW)
+            case 4:
+                tr.erase_member(member, **HOW)
+            case _:
+                with suppress(MergeRefused):
+                    tr.merge_members(member, rng.choice(MEMBERS), **HOW)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("operator", ["sum", "best", "latest"])
+def test_a_season_comes_to_what_readers_saw_and_events_prove_it_ever_after(
+    tr: truerank.Truerank, conn: Connection, operator: str, seed: int
+) -> None:
+    rng = random.Random(f"{operator} {seed}")
+    life = Life(tr, rng, operator)
+    months = Months(tr, conn, made=True)
+    life.submit(120)
+    steps: list[Callable[[], None]] = [
+        life.correct, life.change_member, partial(life.submit, 8)
+    ]  # fmt: skip
+    for _ in range(6):
+        rng.choice(steps)()
+    months.rules(hold="1 day")
+    months.close()
+    life.submit(5)
+    for _ in range(4):
+        rng.choice([life.correct, life.change_member])()
+    seen = {
+        kind: tr.top("b", SEASON, limit=100, numbering=kind, consistency="authoritative").entries
+        for kind in Numbering
+    }
+
+    months.close(now=True, reason="looked at")
+
+    for kind, entries in seen.items():
+        assert months.settled(numbering=kind) == [(e.rank, e.member, e.score) for e in entries]
+    assert months.proven() == [(1, True, True)]
+    for _ in range(3):
+        life.submit(5)
+        for _ in range(3):
+            life.change_member()
+        months.tr.revise_season("b", SEASON, **BY)
+        assert all(equal for _, equal, _ in months.proven()), months.proven()
