@@ -12,7 +12,7 @@ def test_a_hidden_leader_takes_no_place(club: Club) -> None:
     club.does("hide", "A")
 
     assert club.settled() == {"B": (1, "90"), "C": (2, "80")}
-    page = club.top("b", member="B", around_limit=3)
+    page = club.top("b", limit=0, member="B", around_limit=3)
     assert (page.places[0].rank, page.total) == (1, 2)
     assert [(entry.rank, entry.member) for entry in page.around] == [(1, "B"), (2, "C")]
     assert [place.rank for place in club.places("b", ["A", "B", "C"]).places] == [None, 1, 2]

@@ -89,3 +89,21 @@ def test_each_action_says_what_holds(club: Club, do: Do, action: str, said: str)
     club.scores("b", ("A", 1))
 
     assert do(action, "A", *WHY)[:2] == (0, said)
+
+
+def test_an_erasure_without_a_worker_is_told_as_under_way_and_names_nobody(
+    club: Club, do: Do
+) -> None:
+    club.scores("b", ("ada lovelace", 1))
+
+    status, out, err = do("erase", "ada lovelace", "--reason", "why", "--complete-s", "0")
+
+    assert status == 0
+    assert out.startswith("erasure ")
+    assert out.endswith(": under way\n")
+    assert "a worker" in err
+    (erasure,) = json.loads(do("erasures", "--json")[1])["erasures"]
+    assert (erasure["state"], erasure["events"]) == ("erasing", None)
+    listed = do("erasures")[1]
+    assert erasure["erasure"] in listed
+    assert "ada" not in out + listed

@@ -1,0 +1,134 @@
+"""`truerank freeze`, `reveal` and `freezes`: what the public is shown from an instant on."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from truerank.cli.attach import Actor, Reason, login
+from truerank.cli.options import Given, Json, SeasonLabel
+from truerank.cli.output import escaped, say, shown, table, write_json
+from truerank.instants import read_instant
+from truerank.read.shapes import Shape, time_text
+
+if TYPE_CHECKING:
+    from truerank.model import Freeze
+
+_NOW = "now"
+
+
+def freeze(
+    board: str,
+    /,
+    *,
+    season: SeasonLabel = None,
+    at: Annotated[
+        str, Parameter(help="When: now, or a time to come such as 2026-09-01T00:00:00Z.")
+    ] = _NOW,
+    reason: Reason,
+    actor: Actor = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show the public a season as it is now, or at a time to come, until it is revealed.
+
+    Scores go on. Who reads with TRUERANK_OPERATOR=true sees what is going on. The command returns
+    once nobody else does.
+
+    Args:
+        board: The board's key.
+    """
+    instant = None if at == _NOW else read_instant(at, "at")
+    with given.client(project=True) as client:
+        found = client.freeze_season(board, season, at=instant, actor=login(actor), reason=reason)
+    if json:
+        write_json(_shape(found))
+        return
+    when = (
+        f"will be frozen at {time_text(found.due_at)}"
+        if found.frozen_at is None
+        else f"is frozen as of {time_text(found.frozen_at)}"
+    )
+    say(f"season {shown(found.season)} of {shown(board)} {when}")
+
+
+def reveal(
+    board: str,
+    /,
+    *,
+    season: SeasonLabel = None,
+    reason: Reason,
+    actor: Actor = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show the public a frozen season again as it is, in one step.
+
+    A freeze that was to come is called off.
+
+    Args:
+        board: The board's key.
+    """
+    with given.client() as client:
+        revealed = client.reveal_season(board, season, actor=login(actor), reason=reason)
+    if json:
+        write_json({"board": board, "revealed": revealed})
+    else:
+        say(f"{shown(board)} is {'revealed' if revealed else 'not frozen'}")
+
+
+def freezes(
+    board: str | None = None,
+    /,
+    *,
+    limit: int = 100,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show which seasons are frozen, or were, latest first.
+
+    Args:
+        board: The board's key. Without it: of all boards.
+        limit: No more than so many.
+    """
+    with given.client() as client:
+        found = client.freezes(board, limit=limit)
+    if json:
+        write_json({"freezes": [_shape(each) for each in found]})
+        return
+    rows = [
+        (
+            escaped(each.board),
+            escaped(each.season),
+            time_text(each.due_at) or "",
+            time_text(each.frozen_at) or "-",
+            time_text(each.revealed_at) or "-",
+        )
+        for each in found
+    ]
+    head = ("board", "season", "due at", "frozen at", "revealed at")
+    for line in table(head, rows, left="board season"):
+        say(line)
+
+
+COMMANDS = (
+    (
+        "freeze",
+        freeze,
+        (
+            "truerank freeze project-a --reason 'last hour'",
+            "truerank freeze project-a --season 2026-W35 --at 2026-08-30T21:00:00Z --reason finale",
+        ),
+    ),
+    ("reveal", reveal, ("truerank reveal project-a --reason 'ceremony'",)),
+    ("freezes", freezes, ("truerank freezes", "truerank freezes project-a --json")),
+)
+
+
+def _shape(found: "Freeze") -> Shape:
+    return {
+        "board": found.board,
+        "season": found.season,
+        "due_at": time_text(found.due_at),
+        "frozen_at": time_text(found.frozen_at),
+        "revealed_at": time_text(found.revealed_at),
+    }

@@ -1,0 +1,138 @@
+"""Freeze a season for the public: copy it as it is at an instant, and show that until revealed."""
+
+import random
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from truerank.command.attach import who
+from truerank.command.submit import check_text
+from truerank.crashpoints import crashpoint
+from truerank.errors import BoardUnknown, Contended, InvalidInput, SeasonUnknown
+from truerank.model import Freeze
+from truerank.steps import Pause, Query, Steps
+
+_BEGIN = "SELECT outcome, id, due_at FROM truerank.begin_freeze(%s, %s, %s, %s, %s)"
+_TAKE = "SELECT truerank.take_freeze(%s)"
+_LOG = "SELECT truerank.log_frozen(%s, %s)"
+_REVEAL = "SELECT truerank.reveal_season(%s, %s, %s, %s)"
+_LIST = """
+    SELECT board, season, due_at, frozen_at, revealed_at
+    FROM truerank.freezes(%s, %s, %s::integer)"""
+_TO_DO = "SELECT id, todo FROM truerank.freezes_to_do()"
+_DROP = "SELECT truerank.drop_frozen(%s)"
+_TAKE_S_MAX = 600.0
+_ROWS_MAX = 5000  # told, or dropped, in one transaction
+_TRIES_MAX = 50
+_PAUSE_S = (0.02, 0.1)
+
+
+def begin(
+    board: str, season: str | None, *, at: datetime | None, actor: str, reason: str
+) -> Steps[tuple[int, bool]]:
+    """Say that a season is to be frozen; the freeze, and whether it is due now.
+
+    Raises:
+        InvalidInput: `at` is naive, or more than a minute ago.
+        BoardUnknown, SeasonUnknown: there is none.
+
+    Source: `schema/functions/begin_freeze.sql`.
+    """
+    _check(board, season)
+    who(actor, reason)
+    if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
+        raise InvalidInput("at needs an offset from UTC", field="at")
+    ((outcome, freeze, due_at),) = yield Query(_BEGIN, (board, season, at, actor, reason))
+    _check_found(outcome, board, season)
+    return freeze, at is None or due_at <= datetime.now(due_at.tzinfo)
+
+
+def take(freeze: int) -> Steps[bool]:
+    """Copy what is to be shown, in one transaction that nobody waits for; False: it isn't due.
+
+    Raises:
+        Contended: others took members away all the time.
+
+    Source: `schema/functions/take_freeze.sql`.
+    """
+    for tries in range(_TRIES_MAX):
+        try:
+            ((outcome,),) = yield Query(_TAKE, (freeze,), limit_s=_TAKE_S_MAX, snapshot=True)
+        except Contended:
+            if tries == _TRIES_MAX - 1:
+                raise
+            yield Pause(random.uniform(*_PAUSE_S))  # noqa: S311 - no secret
+        else:
+            crashpoint("freeze_taken")
+            return bool(outcome != "early")
+    raise AssertionError("the last try raises")
+
+
+def log(freeze: int) -> Steps[bool]:
+    """Tell the projection of a slice of the copy; whether that was all of it, or all for now.
+
+    Source: `schema/functions/log_frozen.sql`.
+    """
+    ((done,),) = yield Query(_LOG, (freeze, _ROWS_MAX))
+    crashpoint("freeze_slice_logged")
+    return done is not False
+
+
+def reveal(board: str, season: str | None, *, actor: str, reason: str) -> Steps[bool]:
+    """Show a season again as it is; False where it wasn't frozen.
+
+    Raises:
+        BoardUnknown, SeasonUnknown: there is none.
+
+    Source: `schema/functions/reveal_season.sql`.
+    """
+    _check(board, season)
+    who(actor, reason)
+    ((outcome,),) = yield Query(_REVEAL, (board, season, actor, reason))
+    _check_found(outcome, board, season)
+    return bool(outcome == "revealed")
+
+
+def list_freezes(
+    board: str | None, *, freeze: int | None = None, limit: int = 100
+) -> Steps[list[Freeze]]:
+    """Which seasons are frozen, or were, latest first; or the one freeze of this number.
+
+    Source: `schema/functions/freezes.sql`.
+    """
+    rows: Sequence[tuple[Any, ...]] = yield Query(_LIST, (board, freeze, limit))
+    return [
+        Freeze(board=key, season=season, due_at=due_at, frozen_at=frozen_at, revealed_at=revealed)
+        for key, season, due_at, frozen_at, revealed in rows
+    ]
+
+
+def work() -> Steps[bool]:
+    """Do a piece of what is due: take, tell, or drop a copy; whether there may be more at once.
+
+    Source: `schema/functions/freezes_to_do.sql`, `drop_frozen.sql`.
+    """
+    more = False
+    for freeze, todo in (yield Query(_TO_DO)):
+        if todo == "take":
+            yield from take(freeze)
+        if todo == "drop":
+            ((dropped,),) = yield Query(_DROP, (_ROWS_MAX,))
+            more = more or dropped > 0
+        else:
+            more = not (yield from log(freeze)) or more
+    return more
+
+
+def _check(board: str, season: str | None) -> None:
+    check_text(board, "board")
+    if season is not None:
+        check_text(season, "season")
+
+
+def _check_found(outcome: str, board: str, season: str | None) -> None:
+    if outcome == "board_unknown":
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    if outcome == "season_unknown":
+        named = "a season that runs now" if season is None else f"season {season!r}"
+        raise SeasonUnknown(f"board {board!r} has no {named}", field="season")
