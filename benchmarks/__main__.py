@@ -16,8 +16,10 @@ from typing import Protocol
 from rich.console import Console
 
 from benchmarks.catch_up import catch_up
+from benchmarks.close import close
 from benchmarks.cost import cost
 from benchmarks.end_to_end import end_to_end
+from benchmarks.hide import hide
 from benchmarks.hot_member import hot_member
 from benchmarks.http_page import http_page
 from benchmarks.idle import idle
@@ -25,6 +27,8 @@ from benchmarks.lag import lag
 from benchmarks.memory import memory
 from benchmarks.projection import projection
 from benchmarks.reading import depth, fallback, own_rank, page
+from benchmarks.rebuild import rebuild
+from benchmarks.reconcile import reconcile
 from benchmarks.report import show
 from benchmarks.result import Result
 from benchmarks.seasons import seasons
@@ -46,14 +50,18 @@ class Benchmark(Protocol):
 BENCHMARKS: dict[str, Benchmark] = {
     "end_to_end": end_to_end,
     "lag": lag,
+    "hide": hide,
     "memory": memory,
     "cost": cost,
     "projection": projection,
+    "rebuild": rebuild,
+    "reconcile": reconcile,
     "idle": idle,
     "catch_up": catch_up,
     "write": write,
     "hot_member": hot_member,
     "seasons": seasons,
+    "close": close,
     "page": page,
     "own_rank": own_rank,
     "depth": depth,

@@ -1,5 +1,6 @@
 """Truerank as the benchmarks run it: two clients with a connection each, and one worker."""
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,11 +11,13 @@ import redis
 import truerank
 from benchmarks.load import Events, Load, Pace, Submitted, member_id
 from benchmarks.processes import Pipe, Task, started, stop_on_close
+from truerank import upkeep
 from truerank.embedded import Engines
 from truerank.model import Outcome, ScoreEvent
 from truerank.projection import worker
 from truerank.projection.keys import GroupKeys
 from truerank.settings import Settings, load
+from truerank.telemetry.logs import configure_logging
 
 BOARD = "bench"
 EVENTS_PER_CALL = 1000
@@ -144,4 +147,9 @@ def submit(pipe: Pipe, database_url: str, board: str, load: Load, phase: float) 
 
 def work(pipe: Pipe, settings: Settings) -> None:
     """The worker process: project until the parent closes the pipe."""
-    worker.run(settings, stop_on_close(pipe), ready=lambda: pipe.send(None))
+    configure_logging(level="warning")  # on standard error: results are on the other
+    stop = stop_on_close(pipe)
+    chores = threading.Thread(target=upkeep.run, args=(settings, stop))
+    chores.start()
+    worker.run(settings, stop, ready=lambda: pipe.send(None))
+    chores.join()

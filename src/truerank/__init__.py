@@ -9,10 +9,14 @@ if TYPE_CHECKING:
     from truerank.errors import TruerankError
     from truerank.local import sandbox
     from truerank.model import (
+        Award,
+        AwardRule,
         Board,
         BoardSpec,
         Consistency,
         Entry,
+        Erasure,
+        Freeze,
         Freshness,
         MemberChange,
         MemberScope,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
         Receipt,
         ScoreEvent,
         Season,
+        Settlement,
         Source,
         Standing,
         StandingNow,
@@ -35,10 +40,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Award",
+    "AwardRule",
     "Board",
     "BoardSpec",
     "Consistency",
     "Entry",
+    "Erasure",
+    "Freeze",
     "Freshness",
     "MemberChange",
     "MemberScope",
@@ -53,6 +62,7 @@ __all__ = [
     "Receipt",
     "ScoreEvent",
     "Season",
+    "Settlement",
     "Source",
     "Standing",
     "StandingNow",

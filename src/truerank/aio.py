@@ -78,7 +78,28 @@ class Truerank:
     reset_member = awaitable(Operations.reset_member)
     delete_member = awaitable(Operations.delete_member)
     merge_members = awaitable(Operations.merge_members)
+    erase_member = awaitable(Operations.erase_member)
+    erasures = awaitable(Operations.erasures)
+    wait_erased = awaitable(Operations.wait_erased)
+    freeze_season = awaitable(Operations.freeze_season)
+    reveal_season = awaitable(Operations.reveal_season)
+    freezes = awaitable(Operations.freezes)
     member_states = awaitable(Operations.member_states)
+    close_season = awaitable(Operations.close_season)
+    close_due = awaitable(Operations.close_due)
+    reopen_season = awaitable(Operations.reopen_season)
+    revise_season = awaitable(Operations.revise_season)
+    settlements = awaitable(Operations.settlements)
+    make_award_rule = awaitable(Operations.make_award_rule)
+    drop_award_rule = awaitable(Operations.drop_award_rule)
+    award_rules = awaitable(Operations.award_rules)
+    awards = awaitable(Operations.awards)
+    acknowledge_awards = awaitable(Operations.acknowledge_awards)
+    add_seasons = awaitable(Operations.add_seasons)
+    fill_seasons = awaitable(Operations.fill_seasons)
+    count_members = awaitable(Operations.count_members)
+    settlement_changes = awaitable(Operations.settlement_changes)
+    settlement_excluded = awaitable(Operations.settlement_excluded)
     explain = awaitable(Operations.explain)
     standing = awaitable(Operations.standing)
     top = awaitable(Operations.top)
@@ -128,8 +149,8 @@ class Truerank:
 
     async def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s):
-                return await self._database.query(sql, params, limit_s)
+            case Query(sql, params, limit_s, snapshot):
+                return await self._database.query(sql, params, limit_s, snapshot=snapshot)
             case ScriptCall():
                 return await self._link.call(request)
             case Get(key):

@@ -73,7 +73,28 @@ class Truerank:
     reset_member = blocking(Operations.reset_member)
     delete_member = blocking(Operations.delete_member)
     merge_members = blocking(Operations.merge_members)
+    erase_member = blocking(Operations.erase_member)
+    erasures = blocking(Operations.erasures)
+    wait_erased = blocking(Operations.wait_erased)
+    freeze_season = blocking(Operations.freeze_season)
+    reveal_season = blocking(Operations.reveal_season)
+    freezes = blocking(Operations.freezes)
     member_states = blocking(Operations.member_states)
+    close_season = blocking(Operations.close_season)
+    close_due = blocking(Operations.close_due)
+    reopen_season = blocking(Operations.reopen_season)
+    revise_season = blocking(Operations.revise_season)
+    settlements = blocking(Operations.settlements)
+    make_award_rule = blocking(Operations.make_award_rule)
+    drop_award_rule = blocking(Operations.drop_award_rule)
+    award_rules = blocking(Operations.award_rules)
+    awards = blocking(Operations.awards)
+    acknowledge_awards = blocking(Operations.acknowledge_awards)
+    add_seasons = blocking(Operations.add_seasons)
+    fill_seasons = blocking(Operations.fill_seasons)
+    count_members = blocking(Operations.count_members)
+    settlement_changes = blocking(Operations.settlement_changes)
+    settlement_excluded = blocking(Operations.settlement_excluded)
     explain = blocking(Operations.explain)
     standing = blocking(Operations.standing)
     top = blocking(Operations.top)
@@ -118,8 +139,8 @@ class Truerank:
 
     def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s):
-                return self._database.query(sql, params, limit_s)
+            case Query(sql, params, limit_s, snapshot):
+                return self._database.query(sql, params, limit_s, snapshot=snapshot)
             case ScriptCall():
                 return self._link.call(request)
             case Get(key):

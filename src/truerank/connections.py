@@ -34,8 +34,9 @@ from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
 _AFTER_SERVER_S = 2.0  # for the server to end a statement itself
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # PostgreSQL's own name for a check of one column.
-_CHECK = re.compile(r"(?:board|ranking)_(.+?)_check[0-9]*")
+_CHECK = re.compile(r"(?:board|ranking|award_rule)_(.+?)_check[0-9]*")
 CONTENDED = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -74,6 +75,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection of a `Database`, and whether a pooler stands between it and the server."""
 
     pooled = False
+    asking: psycopg.Cursor[tuple[Any, ...]]  # kept: a new one for each question takes its time
 
     # One argument more than psycopg's: only the pool calls this, and it always gives it.
     @classmethod
@@ -90,6 +92,7 @@ class AsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     """See `Connection`."""
 
     pooled = False
+    asking: psycopg.AsyncCursor[tuple[Any, ...]]
 
     # See there for its argument.
     @classmethod
@@ -142,13 +145,16 @@ class Database:
         self._pool.close()
         self._patience.close()
 
-    def query(self, sql: str, params: Any, limit_s: float | None = None) -> list[tuple[Any, ...]]:
+    def query(
+        self, sql: str, params: Any, limit_s: float | None = None, *, snapshot: bool = False
+    ) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, committed on return; give its rows.
 
         Args:
             sql: the statement.
             params: its parameters.
             limit_s: how long to wait for a server that doesn't even end it by itself, in seconds.
+            snapshot: run it at REPEATABLE READ; then the server, too, takes as long as `limit_s`.
 
         Raises:
             DatabaseUnavailable: no connection, or it was lost: then it may have been committed.
@@ -157,8 +163,13 @@ class Database:
         try:
             with self._borrowed() as conn, self._patience.limiting(conn, limit_s or self._limit_s):
                 try:
+                    if snapshot:
+                        with conn.transaction():
+                            conn.execute(_SNAPSHOT)
+                            conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
+                            return conn.execute(sql, params, binary=True).fetchall()
                     if not conn.pooled:
-                        return conn.execute(sql, params, binary=True).fetchall()
+                        return conn.asking.execute(sql, params).fetchall()
                     # One round trip. Its end alone would commit as well, but psycopg 3.3 garbles
                     # the error of a commit that fails there.
                     with conn.pipeline(), conn.transaction():
@@ -177,6 +188,7 @@ class Database:
     def _configure(self, conn: Connection) -> None:
         limited = conn.execute(LIMIT_SESSION, self._limits.of_session(conn)).fetchone()
         conn.pooled = limited is None
+        conn.asking = conn.cursor(binary=True)
         self._refusals.clear()
         if conn.pooled:
             conn.prepare_threshold = None
@@ -228,14 +240,19 @@ class AsyncDatabase:
         await self._pool.close()
 
     async def query(
-        self, sql: str, params: Any, limit_s: float | None = None
+        self, sql: str, params: Any, limit_s: float | None = None, *, snapshot: bool = False
     ) -> list[tuple[Any, ...]]:
         """See `Database.query`."""
         try:
             async with self._borrowed() as conn, _limiting(conn, limit_s or self._limit_s):
                 try:
+                    if snapshot:
+                        async with conn.transaction():
+                            await conn.execute(_SNAPSHOT)
+                            await conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
+                            return await (await conn.execute(sql, params, binary=True)).fetchall()
                     if not conn.pooled:
-                        return await (await conn.execute(sql, params, binary=True)).fetchall()
+                        return await (await conn.asking.execute(sql, params)).fetchall()
                     async with conn.pipeline(), conn.transaction():
                         await conn.execute(LIMIT_TRANSACTION, self._limits.of_transaction())
                         cursor = await conn.execute(sql, params, binary=True)
@@ -251,6 +268,7 @@ class AsyncDatabase:
     async def _configure(self, conn: AsyncConnection) -> None:
         cursor = await conn.execute(LIMIT_SESSION, self._limits.of_session(conn))
         conn.pooled = await cursor.fetchone() is None
+        conn.asking = conn.cursor(binary=True)
         self._refusals.clear()
         if conn.pooled:
             conn.prepare_threshold = None

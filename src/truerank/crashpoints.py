@@ -7,6 +7,7 @@ Without the variable a point costs a call that returns at once.
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
@@ -32,6 +33,8 @@ CRASH_POINTS: Final = (
     ("chunk_covered", "a tick covers a chunk that isn't in Redis yet"),
     ("chunk_applied", "a chunk is in Redis, and the reply not looked at"),
     ("scan_done", "everything was scanned, and the log has yet to pass it"),
+    ("copy_proven", "a copy was compared with the source, and readers read another or none"),
+    ("former_retired", "the way back is over, and the copy's rankings are still there"),
     ("before_switch", "a copy is whole, and readers read another or none"),
     ("after_switch", "readers read the new copy, and PostgreSQL doesn't know"),
     ("switch_noted", "PostgreSQL knows of a switch, and the copy before is still there"),
@@ -51,6 +54,11 @@ CRASH_POINTS: Final = (
     ("backfill_slice", "a slice of an attached table is taken in, more may follow"),
     ("import_slice", "a slice of a file is taken in, more may follow"),
     ("purge_slice", "a slice of a deleted board is gone, more may follow"),
+    ("fill_slice", "new seasons are computed for a slice of members, more may follow"),
+    # Whoever closes a season.
+    ("season_sealed", "a season takes no more events, and writers may be under way"),
+    ("barrier_passed", "no writer of a sealed season is left, and nothing was settled"),
+    ("season_settled", "a season is final, and the closer doesn't know"),
     # Whoever owns embedded engines.
     ("engine_started", "Valkey starts, PostgreSQL does not yet, and nobody was told"),
     ("engines_started", "both engines run, and nobody was told"),
@@ -86,7 +94,8 @@ class _Armed:
     def pass_by(self, name: str) -> None:
         """Send this process the signal at the passage that was named."""
         if name == self._name and next(self._passages) == self._fatal:
-            os.kill(os.getpid(), self._signal)
+            # To this thread: a signal to the process may be taken by another one, later.
+            signal.pthread_kill(threading.get_ident(), self._signal)
 
 
 @cache

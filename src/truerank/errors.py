@@ -4,6 +4,7 @@ Each has a stable, documented `code`. A duplicate event, an empty board or an un
 is a value, not an error.
 """
 
+from datetime import datetime
 from typing import ClassVar
 
 
@@ -148,9 +149,16 @@ class EpochChanged(TruerankError):
 
 
 class NotSettled(TruerankError):
-    """The season isn't final. A settled result is never guessed: ask again after its close."""
+    """The season isn't final. A settled result is never guessed: ask again after its close.
+
+    `ready_at` says when that may be, where it is known.
+    """
 
     code = "not_settled"
+
+    def __init__(self, message: str, *, ready_at: datetime | None = None) -> None:
+        super().__init__(message)
+        self.ready_at = ready_at
 
 
 class SourceSuperseded(TruerankError):
@@ -162,10 +170,50 @@ class SourceSuperseded(TruerankError):
     code = "source_superseded"
 
 
+class SourceDoubtful(TruerankError):
+    """The database isn't the source of the copy in Redis: nothing can be said of either by it.
+
+    It is a standby, another cluster, or was set back to an older state. Connect to the primary; if
+    it is the primary, a worker notices by itself and fills new copies.
+    """
+
+    code = "source_doubtful"
+
+
 class NotVisibleYet(TruerankError):
     """The projection did not show the awaited write within the budget. It is still committed."""
 
     code = "not_visible_yet"
+
+
+class RebuildError(TruerankError):
+    """A new copy of a group came to nothing. Readers still read the one that was there."""
+
+    code = "rebuild_failed"
+
+
+class RebuildCheckFailed(RebuildError):
+    """A copy was filled, and was not what the source says: readers were never let to it."""
+
+    code = "rebuild_check_failed"
+
+
+class HeadroomMissing(RebuildError):
+    """Redis has not the memory for one more copy: raise maxmemory, or free some."""
+
+    code = "headroom_missing"
+
+
+class MemoryShort(RebuildError):
+    """Redis ran out of memory while a copy was being filled, and the copy was given up."""
+
+    code = "memory_short"
+
+
+class NoWayBack(RebuildError):
+    """No copy from before a rebuild follows along any more: a new rebuild is the only way."""
+
+    code = "no_way_back"
 
 
 class EngineError(TruerankError):
@@ -193,6 +241,21 @@ class NotAllowed(TruerankError):
     """The database role may not do this: connect as the owner of the schema, or grant it."""
 
     code = "not_allowed"
+
+
+class SeasonNotOver(CommandError):
+    """The season, or its grace, isn't over. Nothing was changed; to close it now takes a reason."""
+
+    code = "season_not_over"
+
+
+class WritersUnderWay(CommandError):
+    """Transactions that began before a season was sealed are still open.
+
+    The season takes no more events; the close goes on when it is asked for again.
+    """
+
+    code = "writers_under_way"
 
 
 class SeasonFinal(CommandError):

@@ -19,11 +19,11 @@ from truerank.connections import translate
 from truerank.model import Board, Numbering, Season
 from truerank.read.scores import number_at, row_bytes, score_text
 from truerank.read.shapes import time_text
-from truerank.sessions import AWAY
+from truerank.sessions import AWAY, plain
 
 CSV_COLUMNS = ("event_id", "board", "rank", "member", "points", "occurred_at")
 _SLICE = "SELECT * FROM truerank.export_slice(%s, %s, %s, %s)"
-_ROWS_PER_SLICE = 5000
+ROWS_PER_SLICE = 5000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
@@ -46,10 +46,18 @@ def export_rows(
     season: Season,
     *,
     numbering: Numbering = Numbering.COMPETITION,
+    rows_per_slice: int = ROWS_PER_SLICE,
 ) -> Iterator[ExportedRow]:
     """Every member of a season whom readers may see, in order, from one snapshot.
 
     The snapshot lasts as long as the rows are read: read on without a break.
+
+    Args:
+        database_url: of PostgreSQL, with a pooler before it or not.
+        board: whose season.
+        season: which of its rankings.
+        numbering: how equals are counted.
+        rows_per_slice: how many rows one statement reads.
 
     Raises:
         DatabaseUnavailable: the connection could not be made, or was lost on the way.
@@ -59,11 +67,12 @@ def export_rows(
     place = rank = 0
     equals = b""
     try:
-        with psycopg.connect(database_url, application_name="truerank export") as conn:
+        options = plain(database_url)
+        with psycopg.connect(database_url, application_name="truerank export", **options) as conn:
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.read_only = True
             while True:
-                slice_ = (season.ranking, key, member, _ROWS_PER_SLICE)
+                slice_ = (season.ranking, key, member, rows_per_slice)
                 rows = conn.execute(_SLICE, slice_, binary=True).fetchall()
                 for member, key, ties, version in rows:
                     place += 1
@@ -80,7 +89,7 @@ def export_rows(
                         version=version,
                         reached_at=_EPOCH + timedelta(microseconds=number_at(key, equal_bytes)),
                     )
-                if len(rows) < _ROWS_PER_SLICE:
+                if len(rows) < rows_per_slice:
                     return
     except AWAY as exc:
         raise translate(exc) from exc

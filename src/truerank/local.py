@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import psycopg
+from msgspec.structs import replace
 
 from truerank import upkeep
 from truerank.client import Truerank
@@ -55,9 +55,7 @@ def prepared(engines: Engines, settings: Settings) -> Settings:
         with psycopg.connect(engines.database_url, autocommit=True) as conn:
             conn.execute(_FORGET_WORKERS)
             conn.execute(_FREE_LEASES)
-    return msgspec.structs.replace(
-        settings, database_url=engines.database_url, redis_url=engines.redis_url
-    )
+    return replace(settings, database_url=engines.database_url, redis_url=engines.redis_url)
 
 
 @contextmanager
@@ -96,7 +94,8 @@ def running_worker(settings: Settings) -> Iterator[None]:
         threading.Thread(target=guarded, args=(run,), name=f"truerank {name}")
         for name, run in (
             ("worker", partial(worker.run, settings, stop, ready=ready.set)),
-            ("upkeep", partial(upkeep.run, settings, stop)),
+            # It lives for one command or one test: nothing for a routine of many minutes.
+            ("upkeep", partial(upkeep.run, replace(settings, reconcile_ms=0), stop)),
         )
     ]
     for thread in threads:

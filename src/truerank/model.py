@@ -1,9 +1,11 @@
 """Values that cross a boundary, with their units in their names."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NewType
+
+import msgspec
 
 Token = NewType("Token", str)  # opaque: hand it to a reader, "at least as fresh as this write"
 
@@ -78,6 +80,27 @@ class MemberChange:
     token: Token
     pending: bool
     merged_into: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """The removal of a person from everything, and in the end the proof of it: it names nobody.
+
+    The events keep board, value and time under stand-ins for the ids. `digest` is SHA-256 over the
+    board's number (4 bytes), position, value and microseconds (8 bytes each) of each of them.
+    """
+
+    id: str
+    asked_at: datetime
+    erased_at: datetime | None  # None: outbox and Redis may still hold the id
+    stand_ins: tuple[str, ...]
+    events: int | None  # None: transactions under way may still add some
+    digest: str | None  # hexadecimal
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing names the person any more."""
+        return self.erased_at is not None
 
 
 class Source(StrEnum):
@@ -158,7 +181,7 @@ class Consistency:
     def settled(cls) -> "Consistency":
         """The final result of a closed season, and nothing else: what payouts may read.
 
-        This release closes no season, so it is refused as `NotSettled`.
+        Before the season is final it is refused as `NotSettled`, which says when to come back.
         """
         return cls(need=Need.SETTLED)
 
@@ -216,6 +239,127 @@ class Season:
     ends_at: datetime | None
     state: str  # open, sealed or final
     ranking: int
+    closes_at: datetime | None = None  # from when it may be closed; None: by force only
+    hold_until: datetime | None = None  # where it is sealed: when it will be settled
+    settled_at: datetime | None = None  # where it is final
+    revision: int | None = None  # of its settlement, the newest one
+    frozen_at: datetime | None = None  # where `ranking` is what it was then, and is shown instead
+    projected: bool = True  # False: it is on its way to the projection, and not all there
+
+    def settled(self, settled_at: datetime, revision: int) -> "Season":
+        """The same, as it is known to be final."""
+        return replace(self, state="final", settled_at=settled_at, revision=revision)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """A season of which the public is shown what it was at an instant, or was shown that."""
+
+    board: str
+    season: str
+    due_at: datetime
+    frozen_at: datetime | None  # what is shown is no newer; None: it isn't frozen yet
+    revealed_at: datetime | None  # None: it goes on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A season that was to be closed, and who is in the way where it isn't yet."""
+
+    board: str
+    season: str
+    waits: str | None  # None: it is sealed and held, or final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """One revision of what a final season came to."""
+
+    revision: int
+    settled_at: datetime
+    actor: str
+    reason: str
+    population: int  # members with a place
+    different: int  # different scores with their tie-breaks: the last dense rank
+    total: str  # of all scores, in the board's unit
+    excluded: int  # members who had a score, or had had one, and no place
+    changed: int  # places that differ from the revision before
+    digest: str  # 64 hexadecimal digits; see truerank.settlement_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettlementChange:
+    """What a revision changed for one member; None on the side where it has no place."""
+
+    member: str
+    rank_before: int | None
+    rank: int | None
+    score_before: str | None
+    score: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """A member without a place in a settlement, and why."""
+
+    member: str
+    why: str  # hidden, banned, merged or deleted, when the season was settled
+    score: str | None  # None of one who was deleted before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revised:
+    """A season whose settlement a correction has reached."""
+
+    season: str
+    revision: int  # the newest there is
+    changed: int  # places that differ from the one before; 0: there is no new revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwardRule:
+    """Who gets an award of a board's seasons of one period, once they are settled.
+
+    One of three: `ranks` (first, last) in a numbering, `percent` of the members, rounded up, or
+    `score` and better. With competition ranks and by percent, equals at the edge all get it; with
+    ordinal ranks those who were first.
+    """
+
+    period: str
+    name: str
+    ranks: tuple[int, int] | None = None
+    numbering: Numbering = Numbering.COMPETITION
+    percent: str | None = None  # more than 0, at most 100
+    score: str | None = None  # in the board's unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Award:
+    """What a member got by the settlement of a season, or no longer gets by a revision."""
+
+    change: int  # rises with each change of any award: read on after the last one
+    id: int  # stays the same
+    board: str
+    season: str
+    rule: str
+    member: str
+    state: str  # given or withdrawn
+    revision: int  # of the settlement that said so
+    rank: int
+    score: str
+    changed_at: datetime
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """A transaction that a close waits for."""
+
+    pid: int | None  # None: it waits for COMMIT PREPARED
+    name: str | None  # of the application, or of the prepared transaction
+    state: str | None
+    age_ms: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,8 +415,7 @@ class Receipt:
     token: Token | None = None  # of the first write, also where this one is a duplicate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
+class Freshness(msgspec.Struct, frozen=True, kw_only=True):
     """How true an answer is, and as of when."""
 
     source: Source
@@ -281,13 +424,14 @@ class Freshness:
     tick: int | None  # None from the database
     projected_through: datetime | None  # all that was acknowledged before it is in the answer
     staleness_ms: int | None  # upper bound at the read; None: unknown
+    settled: bool = False  # from a settlement: it is never older, and never changes
     partial: bool = False  # more than the tick is in the answer, but not yet all of the next
     token: Token | None = None  # for `Consistency.at_least`; where the reader asked for one
     lives: str | None = None  # of the source, with that: whose tokens the answer can be held to
+    frozen_at: datetime | None = None  # where the public is shown what was, and not what is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What is shown beside a member's id: a name, exact text, and details, any JSON of 1 KB."""
 
     member: str
@@ -295,8 +439,7 @@ class Profile:
     details: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of a ranking. `score` is text in the board's unit, exact: "12.345"."""
 
     rank: int
@@ -305,8 +448,7 @@ class Entry:
     profile: Profile | None = None  # where names were asked for, and there is one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where one member stands; rank and score are None where it has no place.
 
     `state` says whether a place is withheld; that is for the member's own view, not the public's.
@@ -323,8 +465,7 @@ class Place:
     profile: Profile | None = None  # where names were asked for, and there is one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreCount:
+class ScoreCount(msgspec.Struct, frozen=True, kw_only=True):
     """How many members are better than a score, and how many share it, whoever asks."""
 
     score: str
@@ -332,8 +473,7 @@ class ScoreCount:
     equal: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One answer from one snapshot: a slice of a ranking, and whatever was asked beside it."""
 
     board: str
@@ -343,15 +483,16 @@ class Page:
     entries: tuple[Entry, ...]
     freshness: Freshness
     places: tuple[Place, ...] = ()  # of the members asked for, in the order asked
-    around: tuple[Entry, ...] = field(default=())  # neighbourhood of a member or a rank
+    around: tuple[Entry, ...] = ()  # neighbourhood of a member or a rank; no row of `entries`
     matching: int = 0  # members between the scores asked for; without such bounds `total`
     counts: tuple[ScoreCount, ...] = ()  # of the scores asked for, in the order asked
     next: str | None = None  # cursor of the page after this one; None where there is none
     previous: str | None = None  # cursor of the page before this one
+    settled_at: datetime | None = None  # where the season is final
+    revision: int | None = None  # of its settlement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """How many members have a score from `low` up to, not including, `high`; None: no bound."""
 
     low: str | None
@@ -359,8 +500,7 @@ class Bucket:
     members: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class Histogram(msgspec.Struct, frozen=True, kw_only=True):
     """How the scores of a season are spread, in one snapshot; low scores first on every board."""
 
     board: str
@@ -369,10 +509,11 @@ class Histogram:
     total: int
     buckets: tuple[Bucket, ...]
     freshness: Freshness
+    settled_at: datetime | None = None  # where the season is final
+    revision: int | None = None  # of its settlement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRequest:
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to read of one ranking, in one snapshot. Offsets count from 0, limits are rows."""
 
     offset: int = 0

@@ -4,7 +4,7 @@ A pooler in transaction mode hands each transaction whatever session is free. Wh
 stays there for strangers, and what was set before is somewhere else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
@@ -44,6 +44,11 @@ class Limits:
     statement_ms: int
     lock_ms: int | None = None  # None: as the server says
 
+    def longer(self, limit_s: float | None) -> tuple[list[str], list[str]]:
+        """The same, for a statement that may take up to so many seconds."""
+        least_ms = self.statement_ms if limit_s is None else int(limit_s * 1000)
+        return replace(self, statement_ms=max(self.statement_ms, least_ms)).of_transaction()
+
     def of_transaction(self) -> tuple[list[str], list[str]]:
         """The parameters of `LIMIT_TRANSACTION`."""
         limits = {"statement_timeout": self.statement_ms, "lock_timeout": self.lock_ms}
@@ -53,6 +58,14 @@ class Limits:
     def of_session(self, conn: psycopg.BaseConnection[Any]) -> tuple[list[str], list[str], int]:
         """The parameters of `LIMIT_SESSION`."""
         return *self.of_transaction(), conn.info.backend_pid
+
+
+def plain(url: str) -> dict[str, Any]:
+    """The options of a connection that anybody may open: to a primary, and with nothing prepared.
+
+    A server that is gone is noticed. A pooler would hand prepared statements on to strangers.
+    """
+    return alive_only(url) | primary_only(url) | {"prepare_threshold": None}
 
 
 def primary_only(url: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from truerank.errors import SettingsInvalid
 Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
 MillisecondsOrNone = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
+Bytes = Annotated[int, msgspec.Meta(ge=1 << 20)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -25,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_ms: Milliseconds = 1000  # a tick at least so often: idle and dead look different
     batch_rows_max: Count = 20_000  # outbox rows between two ticks; more become several batches
     call_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per script call
-    scan_rows_max: Annotated[int, msgspec.Meta(ge=1, le=2000)] = 400  # standings per filling chunk
+    scan_rows_max: Annotated[int, msgspec.Meta(ge=1, le=20_000)] = 4000  # standings read at once
     lease_ms: Milliseconds = 3000  # a killed worker's groups are taken over after this
     stuck_ms: Milliseconds = 5000  # a group refused for so long is left to other workers
     rest_ms: Milliseconds = 30_000  # and for so long not taken again by the same one
@@ -36,12 +37,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fallback_max: Count = 5  # answers from PostgreSQL at a time; more are refused as busy
     pool_max: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10  # connections per pool
     segment_s: Annotated[int, msgspec.Meta(ge=1)] = 28_800  # a quarter of the outbox turns so often
-    segment_bytes_max: Annotated[int, msgspec.Meta(ge=1 << 20)] = 1 << 30  # or when it is so large
+    segment_bytes_max: Bytes = 1 << 30  # or when it is so large
     dead_s: Annotated[int, msgspec.Meta(ge=1)] = 86_400  # a copy unseen so long is filled anew
-    prune_rows_max: Count = 200  # events too old to keep that go with each heartbeat
+    outbox_bytes_max: Bytes = 16 << 30  # and, once the outbox is so large, one that is behind
+    prune_rows_max: Count = 200  # events too old to keep that go at a time
+    close_ms: Milliseconds = 5000  # how often a worker looks for seasons that are to be closed
+    rebuild_share_percent: Percent = 25  # of its time a worker fills copies beside live ones
+    rebuild_keep_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] = 60_000  # a way back
+    rebuild_every_s: Annotated[int, msgspec.Meta(ge=0)] = 0  # copies this old are replaced; 0: none
+    reconcile_ms: MillisecondsOrNone = 1000  # between 1000 standings compared as routine; 0: never
+    reconcile_repair: bool = True  # and what differs is mended; what is ahead never is
     names_cache_ms: Milliseconds = 5000  # how long a member's name may be remembered
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
     cache_max_ms: MillisecondsOrNone = 1000  # how long a server may hold a page; 0: not at all
+    operator: bool = False  # reads of this process see what is going on behind a freeze
     live_checks_percent: Percent = 1  # of a server's reads: PostgreSQL is asked too, and compared
 
 

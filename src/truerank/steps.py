@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 
@@ -19,10 +21,10 @@ class Query:
     sql: str
     params: Sequence[Any] = ()
     limit_s: float | None = None  # the client's patience; None: a little more than the server's
+    snapshot: bool = False  # at REPEATABLE READ, and as long as `limit_s` also for the server
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptCall:
+class ScriptCall(msgspec.Struct, frozen=True):
     """One call of a Lua script by name; the result is `(reply, run_id of the server)`."""
 
     script: str

@@ -12,12 +12,17 @@ from dataclasses import dataclass
 import structlog
 
 from truerank.errors import DatabaseUnavailable, TruerankError
+from truerank.outbox.retention import Retention
 from truerank.outbox.ticks import Connection
 from truerank.projection import worker
 from truerank.projection.link import Link
 from truerank.projection.trouble import Backoff
+from truerank.repair.routine import Routine
 from truerank.sessions import AWAY
 from truerank.settings import Settings
+from truerank.settle.close import close_due
+from truerank.settle.fill import fill_seasons
+from truerank.settle.freeze import keep_freezes
 from truerank.telemetry.meter import Meter
 
 _POLL_S_MAX = 0.25
@@ -52,8 +57,17 @@ class Chore:
 
 def chores(settings: Settings) -> list[Chore]:
     """The chores of a worker with these settings."""
-    del settings
-    return []
+    retention, reconciling = Retention(settings), Routine(settings)
+    routine = Chore(
+        "reconcile", lambda tools: reconciling.keep(tools.conn, tools.link, tools.meter)
+    )
+    return [
+        Chore("retention", lambda tools: retention.keep(tools.conn, tools.meter)),
+        Chore("close", lambda tools: close_due(tools.conn, tools.settings, tools.stop)),
+        Chore("fill", lambda tools: fill_seasons(tools.conn, tools.settings, tools.stop)),
+        Chore("freeze", lambda tools: keep_freezes(tools.conn, tools.stop)),
+        *([routine] if settings.reconcile_ms else []),
+    ]
 
 
 def run(
@@ -86,7 +100,9 @@ def run(
     try:
         while not stop.is_set():
             try:
-                with worker.connect(settings.database_url, settings.database_timeout_ms) as conn:
+                with worker.connect(
+                    settings.database_url, settings.database_timeout_ms, name="truerank upkeep"
+                ) as conn:
                     tools = Tools(settings, conn, link, meter, stop)
                     while not stop.is_set():
                         _do_what_is_due(tools, due, backoffs)

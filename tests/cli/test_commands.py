@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,13 @@ def test_a_member_and_its_neighbours_come_in_the_same_answer(filled: Command) ->
     assert len(answer["entries"]) == 1
     assert answer["place"] == {"rank": 2, "member": "ada", "score": "5"}
     assert {"rank": 2, "member": "ada", "score": "5"} in answer["around"]
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_member_and_its_neighbours_are_listed_once(filled: Command, limit: int) -> None:
+    listed = filled("top", "points", "--member", "ada", "--limit", str(limit)).out
+
+    assert (listed.count("ada"), listed.count("مريم")) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -253,3 +261,29 @@ def test_help_lists_every_command_and_neither_loads_a_driver_nor_makes_a_folder(
 
 def test_the_version_is_told(truerank: Command) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", truerank("--version").out)
+
+
+def test_readers_on_the_command_line_choose_how_fresh_an_answer_is(filled: Command) -> None:
+    def ask(*options: str) -> dict[str, Any]:
+        found: dict[str, Any] = filled("top", "fresh", *options, "--json").json["freshness"]
+        return found
+
+    assert filled("board", "create", "fresh").status == 0
+    token = filled("submit", "fresh", "ada", "1", "--wait", "--json").json["token"]
+
+    assert ask("--consistency", "authoritative")["source"] == "database"
+    assert ask("--max-age", "1h")["source"] == "projection"
+    assert ask("--at-least", token, "--wait", "20s")["source"] == "projection"
+    first = ask("--monotonic", "new")["token"]
+    assert ask("--monotonic", first)["token"]
+    for options in (
+        ("--consistency", "fresh"),
+        ("--max-age", "soon"),
+        ("--wait", "2s"),
+        ("--else", "pending"),
+        ("--around", "3"),
+        ("--at-least", token, "--max-age", "1s"),
+    ):
+        refused = filled("top", "fresh", *options, "--json")
+        assert (refused.status, refused.out) == (1, ""), options
+        assert refused.err.startswith("error[invalid_input]: "), refused.err

@@ -5,12 +5,12 @@ import inspect
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 import redis
+from msgspec.structs import replace
 
 import truerank
 from tests.conftest import StartRedis

@@ -43,10 +43,13 @@ _READY = re.compile(r"^ready.*\n|\"ready\"", re.MULTILINE)
 _STATUS = re.compile(r"status: (\d+)")
 _VARYING = (
     (re.compile(r"\b\d+(\.\d+)? (ms|s|min|h)\b"), "AGE"),
-    (re.compile(r"\b\d+ (a second|bytes|waiting)\b"), r"N \1"),
+    (re.compile(r"\b\d+(\.\d+)? (bytes|[KMGT]iB)\b"), "SIZE"),
+    (re.compile(r"\b\d+ (a second|waiting)\b"), r"N \1"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
     (re.compile(r"truerank-\w+"), "FOLDER"),
-    (re.compile(r"^(PostgreSQL|Redis) +.*", re.MULTILINE), r"\1"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
+    (re.compile(r"settled  \S+ by"), "settled  TIME by"),
+    (re.compile(r"^(PostgreSQL|Redis|reconciled) +.*", re.MULTILINE), r"\1"),
 )
 _VARYING_NAMES = {
     "epoch",

@@ -38,6 +38,25 @@ OPERATORS = (
     "rename_board",
     "delete_board",
     "purge_boards",
+    "seal_season",
+    "pass_barrier",
+    "writers_under_way",
+    "settle_season",
+    "reopen_season",
+    "revise_season",
+    "settlement_changes",
+    "settlement_excluded_members",
+    "settlement_digest",
+    "settlement_digest_from_events",
+    "export_settled",
+    "due_closes",
+    "make_award_rule",
+    "drop_award_rule",
+    "award_rules",
+    "awards",
+    "acknowledge_awards",
+    "add_period",
+    "fill_slice",
     "status",
     "attach_table",
     "backfill_attached",
@@ -234,6 +253,7 @@ def metrics() -> Iterator[tuple[Metric, list[str]]]:
     numbers.ring_turned("turned")
     numbers.failed("worker", "database_unavailable")
     numbers.read_answered("projection", "any")
+    numbers.live_checked("equal")
     numbers.command_answered("applied", None)
     numbers.request_answered("GET /", 200, 0.001)
     told: dict[str, Any] = {attribute: 0 for _, _, attribute in (*NUMBERS, *DURATIONS)}

@@ -99,7 +99,7 @@ def redis_commands() -> set[str]:
     for pattern, glob in ((_SCRIPTED, "projection/lua/*.lua"), *senders):
         for path in _SOURCE.glob(glob):
             found.update(pattern.findall(path.read_text(encoding="utf-8")))
-    return found - {"WRONGTYPE"}  # an error's name, that is looked for
+    return found - {"OOM", "WRONGTYPE"}  # names of errors, that are looked for
 
 
 def _codes(node: ast.AST, path: Path) -> Iterator[str]:

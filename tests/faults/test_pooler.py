@@ -18,6 +18,7 @@ from tests.faults.pooler import PROGRAM, asked_for, pooler
 from tests.projection.pipeline import Pipeline, differences, pipeline, wait_until
 from truerank import aio
 from truerank.errors import Contended, DatabaseUnavailable
+from truerank.exporting import export_rows
 from truerank.gatherer import Gatherer
 from truerank.local import running_worker
 from truerank.model import Outcome, ScoreEvent, Source
@@ -103,6 +104,26 @@ def test_a_thousand_events_of_twenty_callers_arrive_once_through_two_sessions(
 
     expected = Counter(f"m{number % 7}" for number in range(EVENTS))
     assert {entry.member: int(entry.score) for entry in page.entries} == expected
+    assert left(settings) == {NOTHING}
+
+
+def test_exports_of_many_slices_succeed_one_after_the_other_and_leave_nothing(
+    past: Pipeline, settings: Settings
+) -> None:
+    past.client.submit_scores(
+        "b", [ScoreEvent(event_id=f"e{n}", member=f"m{n}", value=n) for n in range(12)]
+    )
+    board, season = past.client.board("b"), past.client.season("b")
+
+    files = [
+        [
+            row.member
+            for row in export_rows(str(settings.database_url), board, season, rows_per_slice=1)
+        ]
+        for _ in range(3)
+    ]
+
+    assert files == [[f"m{n}" for n in reversed(range(12))]] * 3
     assert left(settings) == {NOTHING}
 
 

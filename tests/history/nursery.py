@@ -24,7 +24,7 @@ import psycopg
 import structlog
 
 import truerank
-from truerank import Truerank
+from truerank import Truerank, upkeep
 from truerank.command.attach import backfill
 from truerank.crashpoints import VARIABLE
 from truerank.embedded import start_engines
@@ -117,7 +117,10 @@ def work(settings: Settings) -> None:
     """Project until told to stop."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    chores = threading.Thread(target=upkeep.run, args=(settings, stop))
+    chores.start()
     worker.run(settings, stop)
+    chores.join()
 
 
 def submit(settings: Settings, board: str, events: list[ScoreEvent]) -> None:

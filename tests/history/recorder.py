@@ -36,6 +36,7 @@ from truerank.errors import (
     ProjectionUnavailable,
 )
 from truerank.model import Consistency, Page, Receipt, ScoreEvent, Token
+from truerank.steps import T
 
 DEADLINE_S = 60.0
 FIRST_DAY = datetime(2024, 1, 8, tzinfo=UTC)
@@ -195,7 +196,14 @@ class Recorder:
         )
         self._acknowledge(board, receipts, [event.member], sent_us=sent_us, void=True)
 
-    def _until_acknowledged(self, send: Callable[[], list[Receipt]]) -> tuple[int, list[Receipt]]:
+    def close(self, board: str, season: str) -> None:
+        """Close a season now, until that is acknowledged."""
+        _, closed = self._until_acknowledged(
+            lambda: self._client.close_season(board, season, actor="test", reason="test", now=True)
+        )
+        assert closed.state == "final"
+
+    def _until_acknowledged(self, send: Callable[[], T]) -> tuple[int, T]:
         sent_us = now_us()
         deadline = time.monotonic() + DEADLINE_S
         while True:

@@ -97,6 +97,13 @@ class Scene:
             together.execute()
         self.recorder.mark("went_back", at_us=at_us, until_us=now_us())
 
+    def close(self, board: str, season: str) -> None:
+        """Close a season, and only then call it closed."""
+        self.recorder.close(board, season)
+        row = self.conn.execute("SELECT pg_current_snapshot()::text").fetchone()
+        assert row is not None
+        self.recorder.mark("closed", board=board, season=season, snapshot=str(row[0]))
+
     def look(self) -> None:
         """Read everything once, as it is now."""
         for board in self.boards:

@@ -19,12 +19,15 @@ from tests.history.scene import Scene, wait_until
 from truerank.command.attach import AttachmentSpec, attach_table, find_attachment
 from truerank.crashpoints import CRASH_POINTS, VARIABLE
 from truerank.model import ScoreEvent
+from truerank.repair.rebuild import ask_rebuilds
 
 KILLED = -signal.SIGKILL
+WAY_BACK_MS = 200
 SEED = int(os.environ.get("TRUERANK_SEED", "1"))
 
 # Which passage of a point is the fatal one, and what the worker finds: nothing in Redis, whole
-# copies, copies whose rankings are damaged (few or many), a ring that is due, or an order to stop.
+# copies, copies whose rankings are damaged (few or many), a rebuild that was asked for and from
+# which there is a way back for a moment, a ring that is due, or an order to stop.
 WORKER_CASES = [
     ("leases_renewed", 1, "nothing"),
     ("leases_renewed", 3, "whole"),
@@ -61,6 +64,15 @@ WORKER_CASES = [
     ("meta_retired", 1, "damaged"),
     ("between_slices", 1, "many"),
     ("generation_retired", 1, "damaged"),
+    ("before_begin", 1, "asked"),
+    ("generation_listed", 1, "asked"),
+    ("chunk_applied", 2, "asked"),
+    ("scan_done", 1, "asked"),
+    ("copy_proven", 1, "nothing"),
+    ("copy_proven", 1, "asked"),
+    ("after_switch", 1, "asked"),
+    ("switch_noted", 1, "asked"),
+    ("former_retired", 1, "asked"),
     ("before_turn", 1, "due"),
     ("after_turn", 1, "due"),
     ("before_release", 1, "stop"),
@@ -83,6 +95,8 @@ ZOMBIE_CASES = [
     ("scan_done", 1, "damaged"),
     ("before_switch", 1, "damaged"),
     ("after_switch", 1, "damaged"),
+    ("copy_proven", 1, "asked"),
+    ("after_switch", 1, "asked"),
 ]
 # A replica that was cut off when the worker died comes up as the primary: what was acknowledged
 # since is gone, and the cursor with it.
@@ -96,10 +110,14 @@ FAILOVERS = [
     ("switch_noted", 1, "damaged"),
     ("meta_retired", 1, "damaged"),
     ("generation_retired", 1, "damaged"),
+    ("copy_proven", 1, "asked"),
+    ("after_switch", 1, "asked"),
+    ("switch_noted", 1, "asked"),
 ]
 OTHER_POINTS = {
     "before_submit", "submit_executed", "after_submit", "before_flush", "after_flush",
     "backfill_slice", "import_slice", "purge_slice", "engine_started", "engines_started",
+    "season_sealed", "barrier_passed", "season_settled", "fill_slice",
 }  # fmt: skip
 
 
@@ -120,6 +138,9 @@ def set_up(scene: Scene, found: str) -> None:
         scene.project()
     if found in {"damaged", "many"}:
         scene.damage_rankings()
+    if found == "asked":
+        asked = ask_rebuilds([0, 1], actor="test", keep_ms=WAY_BACK_MS)
+        scene.pipeline.client.run(asked)
     if found == "large":
         scene.recorder.submit("sum", [random_event(rng, f"large {n}", f"l{n}") for n in range(90)])
     if found == "due":

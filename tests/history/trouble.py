@@ -67,7 +67,7 @@ class Trouble:
             self._rng.choices(kinds, weights)[0]()
             time.sleep(self._rng.uniform(0, 0.15))
             if not closed and passed > seconds / 2:
-                self._close_race()
+                self._scene.close("sum", RACE)
                 closed = True
         self._end_slow_write()
         while self._still:
@@ -166,23 +166,3 @@ class Trouble:
             self._slow.commit()
             # Acknowledged is what a client learns when it asks again.
             self._scene.recorder.submit("best", events)
-
-    def _close_race(self) -> None:
-        """Seal, wait for the writers that are under way, and only then call it closed."""
-        conn = self._scene.conn
-        seal = "UPDATE truerank.ranking SET state = 'sealed' WHERE season = %s"
-        assert conn.execute(seal, (RACE,)).rowcount == 1
-        while (snapshot := self._after_the_last_writer()) is None:
-            time.sleep(0.001)
-        self._scene.recorder.mark("closed", board="sum", season=RACE, snapshot=snapshot)
-
-    def _after_the_last_writer(self) -> str | None:
-        conn = self._scene.conn
-        lock = """SELECT pg_try_advisory_xact_lock(truerank.lock_class(), id & 255)
-                  FROM truerank.board WHERE key = 'sum'"""
-        with conn.transaction():
-            if conn.execute(lock).fetchone() != (True,):
-                return None
-            row = conn.execute("SELECT pg_current_snapshot()::text").fetchone()
-            assert row is not None
-            return str(row[0])

@@ -119,7 +119,8 @@ def test_the_seasons_of_a_board_are_listed_with_their_bounds(
     until(lambda: len(listed()) == 2)
     everything, week = listed()
     assert everything == {
-        "season": "all", "period": "all", "starts_at": None, "ends_at": None, "state": "open"
+        "season": "all", "period": "all", "starts_at": None, "ends_at": None, "state": "open",
+        "closes_at": None, "hold_until": None,
     }  # fmt: skip
     assert week["period"] == "week"
     answer = scores.get("/v1/boards/points/top", params={"season": week["season"]}).json()

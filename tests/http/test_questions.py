@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 import truerank
-from truerank.model import ScoreEvent
+from truerank.model import Order, Outcome, ScoreEvent, TieBreak
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -108,6 +108,31 @@ def test_what_is_needed_decides_who_answers(scores: httpx.Client) -> None:
     assert source(max_age="0s") == "database"
 
 
+def test_a_store_may_be_insisted_on(scores: httpx.Client) -> None:
+    for path in ("top", "top?member=ann", "member?member=ann", "counts?score=1", "around?rank=1"):
+        for source in ("projection", "database"):
+            answer = scores.get(f"{POINTS}/{path}{'&' if '?' in path else '?'}source={source}")
+            assert answer.json()["freshness"]["source"] == source, path
+
+
+def test_a_score_is_counted_with_its_tie_breaks(tr: truerank.Truerank, http: httpx.Client) -> None:
+    tr.create_board(
+        "race",
+        seasons=("all",),
+        operator="best",
+        tie_breaks=[TieBreak(name="penalty", order=Order.ASC), TieBreak(name="laps")],
+    )
+    event = ScoreEvent(event_id="e", member="ann", value=5, ties=(-3, 7))
+    assert tr.submit_scores("race", [event])[0].outcome is Outcome.APPLIED
+
+    def count(ties: str) -> Any:
+        path = f"/v1/boards/race/counts?score=5&ties={ties}&consistency=authoritative"
+        ((_, better, equal),) = [each.values() for each in http.get(path).json()["counts"]]
+        return better, equal
+
+    assert [count(ties) for ties in ("-3,7", "-4,7", "-3,6")] == [(0, 1), (0, 0), (1, 0)]
+
+
 def test_a_settled_result_that_is_none_yet_is_a_conflict(scores: httpx.Client) -> None:
     answer = scores.get(f"{POINTS}/top", params={"consistency": "settled"})
 
@@ -131,13 +156,17 @@ def test_a_reader_never_goes_back_in_time(scores: httpx.Client) -> None:
     [
         ("consistency=fresh", "consistency"),
         ("consistency=at_least", "consistency"),
-        ("at_least=x", "token"),
+        ("at_least=x", "at_least"),
+        ("monotonic=x", "monotonic"),
         ("max_age=5", "max_age"),
         ("max_age=-5s", "max_age"),
         ("max_age=99999999h", "max_age"),
         ("wait=1s", "wait"),
         ("at_least=1.a&wait=61s", "wait"),
         ("at_least=1.a&else=error", "else"),
+        ("at_least=1.a&else=pending", "else"),
+        ("else=pending", "else"),
+        ("source=elsewhere", "source"),
         ("at_least=1.a&max_age=1s", "max_age"),
         ("cursor=x", "cursor"),
         ("cursor=", "cursor"),
@@ -158,8 +187,12 @@ def test_needs_that_make_no_sense_are_refused(scores: httpx.Client, query: str, 
         ("counts", "score"),
         ("counts?score=x", "score"),
         ("histogram", "edge"),
-        ("histogram?edge=2&edge=1", "edges"),
-        ("between?min=1e400", "score_min"),
+        ("counts?score=1&ties=x", "ties"),
+        ("counts?score=1&ties=1,2", "ties"),
+        ("histogram?edge=2&edge=1", "edge"),
+        ("histogram?edge=x", "edge"),
+        ("between?min=1e400", "min"),
+        ("between?max=x", "max"),
         ("members?member=a&among=yes", "among"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 from truerank.outbox.ticks import Part
 from truerank.projection.keys import GenerationKeys, GroupKeys
 from truerank.projection.link import Link
+from truerank.projection.scripts import PageReply
 from truerank.steps import ScriptCall
 
 EPOCH = "e1"
@@ -137,9 +138,16 @@ class Scripts:
         up_to: int = 0,
         marks: Sequence[bytes] = (),
         dense: bool = False,
-    ) -> Any:
+    ) -> list[Any]:
+        """What page.lua answers; where that is an answer, in parts.
+
+        Returns:
+            `[code]`, `[MOVED, generation]`, or `[OK, meta, TIME, total, [first, rows, better, low,
+            high], members, around, counts]`: of a member `[place, better, sort key, up to]`, or
+            `[state]`, or `[]`; of the neighbourhood `[first, rows, better]`, or `[]`.
+        """
         copy = self.copy(generation)
-        return self._call(
+        reply: list[Any] = self._call(
             "page",
             [
                 *(self.group.pointer, copy.meta, copy.counts),
@@ -165,6 +173,7 @@ class Scripts:
                 *marks,
             ],
         )
+        return reply if reply[0] != PageReply.OK else _in_parts(reply)
 
     def meta(self, generation: str = COPY) -> dict[str, str]:
         flat = self.link.command("HGETALL", self.copy(generation).meta)
@@ -197,6 +206,30 @@ class Scripts:
     def _call(self, script: str, keys: list[str], args: list[Any]) -> Any:
         reply, _ = self.link.call(ScriptCall(script, keys, args))
         return reply
+
+
+def _in_parts(reply: list[Any]) -> list[Any]:
+    code, head, rows, members, around, counts = reply
+    numbers = struct.Struct(">7q")
+    total, first, better, low, high, around_first, around_better = numbers.unpack_from(head)
+    *meta, seconds, micros, snapshot, lives = head[numbers.size :].split(b"\n")
+    return [
+        code,
+        [*meta, snapshot, lives],
+        [seconds, micros],
+        total,
+        [first, rows, better, low, high],
+        [_place(told) for told in members],
+        [around_first, around, around_better] if around_first >= 0 else [],
+        counts,
+    ]
+
+
+def _place(told: bytes) -> list[Any]:
+    if len(told) <= 1:
+        return [told] if told else []
+    place, better, up_to = struct.unpack(">3I", told[:12])
+    return [place, better, told[12:], up_to]
 
 
 def _packed(one: Part) -> list[int | bytes]:

@@ -199,12 +199,12 @@ def test_an_empty_ranking_is_an_answer(scripts: Scripts) -> None:
 
 def test_an_answer_carries_the_meta_of_its_copy_and_the_time(scripts: Scripts) -> None:
     _, meta, (seconds, micros), *_ = scripts.page()
-    assert meta == [b"e1", b"1", b"", None, None, None, None, None]
+    assert meta == [b"e1", b"1", b"", b"", b"", b"", b"", b""]
 
     scripts.apply()
     now_s, _ = scripts.link.command("TIME")
     shown = scripts.page(snapshot=1)[1]
-    assert shown == [b"e1", b"2", b"", None, b"7", None, b"20:20:", None]
+    assert shown == [b"e1", b"2", b"", b"", b"7", b"", b"20:20:", b""]
     assert 0 <= int(now_s) - int(seconds) < 60
     assert 0 <= int(micros) < 1_000_000
 

@@ -17,6 +17,7 @@ from tests.metrics.scrape import Numbers, asking, counted
 from tests.projection.pipeline import Pipeline, wait_until
 from truerank import aio
 from truerank.errors import EventConflict, EventRefused, ProjectionUnavailable
+from truerank.outbox.retention import Retention
 from truerank.projection import worker
 from truerank.projection.link import Link
 from truerank.serve.app import create_app, create_watch_app
@@ -41,6 +42,7 @@ def test_a_worker_counts_its_ticks_batches_calls_leases_and_turns(
     link = Link(single.settings.redis_url, timeout_ms=5000, meter=numbers)
     projector = single.projector(link)
     single.settle(projector)
+    Retention(single.settings).keep(single.conn, numbers)
     before = now()
     single.submit("b", {"ann": 1, "bob": 2})
 
@@ -113,6 +115,7 @@ def test_reads_are_counted_by_source_and_by_what_was_asked(
         single.settle(single.projector())
         client.top("b")
         client.top("b", source="database")
+        client.top("b", numbering="dense")  # which the board doesn't keep
         single.redis.flushdb()
         with pytest.raises(ProjectionUnavailable):
             client.top("b", source="projection")
@@ -122,6 +125,7 @@ def test_reads_are_counted_by_source_and_by_what_was_asked(
     assert after("truerank_reads_total", source="database", consistency="any") == 1
     assert after("truerank_reads_total", source="projection", consistency="any") == 1
     assert after("truerank_reads_total", source="database", consistency="insisted") == 1
+    assert after("truerank_reads_total", source="database", consistency="not_kept") == 1
     assert after("truerank_errors_total", part="read", code="projection_unavailable") == 1
     assert after("truerank_script_calls_total", script="page", reply="ok") == 1
 

@@ -16,15 +16,17 @@ from psycopg import sql
 
 import truerank
 from tests.conftest import StartRedis
+from tests.docs import names
 from tests.faults.pooler import PROGRAM, pooler
 from tests.projection.pipeline import Pipeline, wait_until
 from truerank.cli.app import run
-from truerank.doctor import both, examine, postgres, schema, valkey
+from truerank.doctor import both, examine, permissions, postgres, schema, valkey
 from truerank.doctor.findings import Check, Deployment, Severity
 from truerank.embedded import start_engines
 from truerank.local import running_worker
 from truerank.schema.migrate import migrate
 from truerank.settings import Settings
+from truerank.telemetry.words import bytes_words
 
 OK, WARNING, ERROR = Severity.OK, Severity.WARNING, Severity.ERROR
 
@@ -177,7 +179,7 @@ def test_more_connections_than_the_server_allows_are_found(here: Deployment) -> 
 
     assert found(postgres.connections, here)[0] is OK
     severity, message = found(postgres.connections, many)
-    assert (severity, message.endswith("may open 2003")) == (WARNING, True)
+    assert (severity, message.endswith("may open 2004")) == (WARNING, True)
 
 
 def test_a_limit_of_the_role_counts(here: Deployment, role: sql.Identifier) -> None:
@@ -351,6 +353,130 @@ def test_clocks_that_differ_are_found(here: Deployment, monkeypatch: pytest.Monk
         (WARNING, f"the clock of {name} is 5.0 s behind this machine's")
         for name in ("PostgreSQL", "Redis")
     ]
+
+
+def test_keys_that_were_evicted_are_found_after_the_policy_was_mended(
+    here: Deployment, start_redis: StartRedis
+) -> None:
+    url, _ = start_redis("--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb")
+    with redis.Redis.from_url(url) as client:
+        wait_until(
+            lambda: (
+                client.set(str(time.monotonic_ns()), "x" * 100_000)
+                and client.info("stats")["evicted_keys"]
+            ),
+            "keys are evicted",
+        )
+        client.config_set("maxmemory-policy", "noeviction")
+
+    severity, message = found(valkey.eviction, asked(url, here))
+
+    assert (severity, "evicted since the server's start" in message) == (WARNING, True)
+
+
+def test_sizes_are_told_in_readable_units(here: Deployment) -> None:
+    told = replace(here, info={**here.info, "used_memory": "1610612736", "maxmemory": "4294967296"})
+
+    assert found(valkey.memory, told) == (OK, "1.5 GiB of 4.0 GiB used")
+    assert [bytes_words(size) for size in (0, 1023, 1024, 10 * 1024, 1 << 50)] == [
+        "0 bytes", "1023 bytes", "1.0 KiB", "10 KiB", "1024 TiB",
+    ]  # fmt: skip
+
+
+def test_the_commands_that_are_tried_are_those_that_are_sent() -> None:
+    assert permissions.COMMANDS.keys() == names.redis_commands()
+
+
+@pytest.mark.parametrize(
+    ("rules", "severity", "told"),
+    [
+        (["+@all", "-@dangerous", "+info"], OK, "all of "),
+        (["+@all", "-publish", "-unlink"], ERROR, "not allowed on keys and channels of "),
+        (["+@all", "-eval"], ERROR, "scripts can't be run: "),
+    ],
+)
+def test_what_the_user_of_redis_may_not_do_is_found_and_nothing_is_done(
+    here: Deployment, start_redis: StartRedis, rules: list[str], severity: Severity, told: str
+) -> None:
+    url, _ = start_redis()
+    prefix = here.settings.prefix
+    with redis.Redis.from_url(url) as admin:
+        reach = [f"~{prefix}:*", f"&{prefix}:*"]
+        admin.execute_command("ACL", "SETUSER", "app", "on", ">secret", *reach, *rules)
+        with redis.Redis.from_url(url, username="app", password="secret") as client:
+            judged = found(permissions.redis_permissions, replace(here, redis=client))
+        keys = admin.keys("*")
+
+    assert (judged[0], judged[1].startswith(told)) == (severity, True)
+    assert judged[1].endswith("PUBLISH, UNLINK") == ("-unlink" in rules)
+    assert keys == []
+
+
+def test_keys_that_the_user_of_redis_may_not_touch_are_found(
+    here: Deployment, start_redis: StartRedis
+) -> None:
+    url, _ = start_redis()
+    with redis.Redis.from_url(url) as client:
+        client.execute_command("ACL", "SETUSER", "default", "resetkeys", "~other:*")
+        severity, message = found(permissions.redis_permissions, replace(here, redis=client))
+
+    assert severity is ERROR
+    assert "ZADD" in message
+    assert "PING" not in message
+
+
+def overdue(single: Pipeline) -> Deployment:
+    """The same, after the outbox has been written to one segment for ten hours."""
+    single.conn.execute("UPDATE truerank.ring SET turned_at = turned_at - interval '10 hours'")
+    with deployment(single.settings) as made:
+        return made
+
+
+def test_whoever_holds_up_the_outbox_is_found(single: Pipeline, here: Deployment) -> None:
+    single.settle(single.projector())
+    well = found(schema.outbox, here)
+    late = replace(overdue(single), conn=here.conn)
+    idle = found(schema.outbox, late)
+    for _ in range(3):
+        single.submit("b", {"ann": 1})
+        single.conn.execute("SELECT truerank.turn_ring(0, 1, 86400, true)")
+    copy = found(schema.outbox, replace(overdue(single), conn=here.conn))
+    writer = single.connection()
+    writer.execute("LOCK TABLE truerank.outbox_0 IN ROW EXCLUSIVE MODE")
+
+    def locks() -> list[str]:
+        return [finding.message for finding in schema.outbox(late) if "lock" in finding.message]
+
+    held = wait_until(locks, "the lock is old enough to be told")
+
+    assert well[0] is OK
+    assert (idle[0], "nothing holds up the next" in idle[1]) == (WARNING, True)
+    assert (copy[0], f"generation {single.generation()}" in copy[1].replace("-", "")) == (
+        WARNING, True,
+    )  # fmt: skip
+    assert len(held) == 1
+    assert f"pid {writer.info.backend_pid}" in held[0]
+
+
+def test_a_ranking_that_is_larger_than_what_was_measured_is_found(
+    single: Pipeline, here: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single.submit("b", {f"m{n}": n for n in range(60)})
+    single.conn.execute("ANALYZE truerank.standing")
+    well = found(schema.large_rankings, here)
+    monkeypatch.setattr(schema, "_MEMBERS_MAX", 50)
+
+    assert well[0] is OK
+    assert found(schema.large_rankings, here) == (
+        WARNING, "board 'b', season all: about 60 members"
+    )  # fmt: skip
+
+
+def test_one_worker_is_told_in_the_singular(sound: Settings) -> None:
+    with deployment(sound) as here:
+        severity, message = found(both.pipeline, here)
+
+    assert (severity, message.startswith("1 worker holds 64 of 64 groups;")) == (OK, True)
 
 
 def test_what_status_finds_is_found(here: Deployment) -> None:

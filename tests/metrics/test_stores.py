@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import psycopg
 import pytest
+import redis
 
 import truerank
 from tests.conftest import StartRedis
@@ -212,6 +213,21 @@ def test_the_memory_of_redis_is_told(single: Pipeline, start_redis: StartRedis) 
 
     assert limited("truerank_redis_memory_limit_bytes") == 64 * 1024 * 1024
     assert 0 < (limited("truerank_redis_memory_bytes") or 0) < 64 * 1024 * 1024
+
+
+def test_keys_that_redis_evicted_are_told(single: Pipeline, start_redis: StartRedis) -> None:
+    url, _ = start_redis("--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb")
+    settings = msgspec.structs.replace(single.settings, redis_url=url)
+    with truerank.Truerank(settings) as client, redis.Redis.from_url(url) as admin:
+        before = page(client)("truerank_redis_evicted_keys")
+
+        def evicted() -> float | None:
+            for number in range(50):
+                admin.set(f"key {number}", "x" * 100_000)
+            return page(client)("truerank_redis_evicted_keys")
+
+        assert before == 0
+        wait_until(evicted, "keys are evicted")
 
 
 def test_a_look_costs_no_more_with_a_large_outbox_behind_the_cursors(

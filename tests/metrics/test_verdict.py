@@ -22,14 +22,14 @@ from tests.projection.pipeline import DEADLINE_S, Pipeline, wait_until
 from truerank.cli.app import run
 from truerank.local import running_worker
 from truerank.projection import worker
-from truerank.read.status import Status
+from truerank.read.status import HeldBack, Status
 from truerank.read.verdict import Expected, Verdict, judge, worst
 from truerank.serve.app import create_app, create_watch_app
 from truerank.settings import Settings
 from truerank.telemetry.metrics import Metrics
 
 _TOLD_MS_MAX = 10_000
-EXPECTED = Expected(heartbeat_ms=1000, segment_s=28_800)
+EXPECTED = Expected(heartbeat_ms=1000, segment_s=28_800, outbox_bytes_max=16 << 30)
 WELL = Status(
     groups=2,
     groups_live=2,
@@ -54,7 +54,10 @@ DEGRADED: list[tuple[dict[str, Any], str]] = [
     ({"stalled_groups": (1,)}, "copies_stalled"),
     ({"groups_live": 1}, "copies_missing"),
     ({"parked_rankings": 1}, "rankings_parked"),
+    ({"reconciled_unrepaired": 1}, "drift_left"),
+    ({"reconciled_unrepaired": 1, "reconciled_ahead": 1}, "projection_ahead"),
     ({"segment_age_ms": 2 * 28_800_000 + 1}, "ring_stuck"),
+    ({"outbox_bytes": (8 << 30) + 1}, "outbox_large"),
 ]
 LAGGING: list[tuple[dict[str, Any], str]] = [
     ({"lag_ms": 5001}, "behind"),
@@ -97,7 +100,7 @@ def test_what_has_stopped_is_told_within_ten_seconds() -> None:
 
 
 def test_a_slow_heartbeat_is_no_silence() -> None:
-    slow = Expected(heartbeat_ms=60_000, segment_s=28_800)
+    slow = Expected(heartbeat_ms=60_000, segment_s=28_800, outbox_bytes_max=16 << 30)
 
     assert not judge(replace(WELL, last_tick_age_ms=90_000, lag_ms=90_000), slow)
 
@@ -298,6 +301,53 @@ def test_status_says_with_its_exit_status_what_it_found(
     assert degraded == 4
     assert shape["verdict"] == "degraded"
     assert shape["problems"][0]["code"] == "worker_missing"
+
+
+def test_status_shows_people_whatever_is_out_of_the_ordinary(
+    running: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    odd = replace(
+        WELL,
+        outbox_waiting=0,
+        outbox_bytes=3 << 20,
+        segment=1,
+        segment_bytes=(1 << 20, 2 << 20, 0, 0),
+        copies_warming=2,
+        copies_dead=3,
+        parked_rankings=4,
+        dead_rows=5,
+        held_back=(
+            HeldBack(kind="prepared", name="left", age_ms=1000, xids=6, held=2),
+            HeldBack(kind="session", name="pid 1, psql", age_ms=11_000, xids=7, held=1),
+            HeldBack(kind="slot", name="standby", age_ms=None, xids=8, held=1),
+        ),
+        redis_version="Valkey 9.1.2",
+        redis_memory_bytes=9 << 20,
+        redis_memory_max_bytes=1 << 30,
+        redis_evicted_keys=8,
+    )
+    found = [odd, replace(odd, held_back=(replace(odd.held_back[1], age_ms=9_000),))]
+    monkeypatch.setattr(truerank.Truerank, "status", lambda _: found.pop(0))
+
+    command(running, "status", monkeypatch=monkeypatch)
+    told = capfd.readouterr().out
+    command(running, "status", monkeypatch=monkeypatch)
+    everyday = capfd.readouterr().out
+
+    for line in (
+        "outbox            0 waiting, 3.0 MiB",
+        "segments          1.0 MiB, 2.0 MiB, 0 bytes, 0 bytes; written to number 1 for 0 ms",
+        "copies            2 being filled",
+        "copies            3 given up, to be filled anew",
+        "parked            4 rankings: see `truerank projection parked`",
+        "dead rows         5 of the score table, as PostgreSQL estimates",
+        "oldest prepared   left: open for 1 s, 6 transactions since its snapshot; 2 of its kind",
+        "oldest session    pid 1, psql: open for 11 s, 7 transactions since its snapshot",
+        "oldest slot       standby: 8 transactions since its snapshot",
+        "Redis             Valkey 9.1.2 with 9.0 MiB of 1.0 GiB and 8 keys evicted since its start",
+    ):
+        assert " ".join(line.split()) in [" ".join(each.split()) for each in told.splitlines()]
+    assert "oldest" not in everyday
 
 
 def test_status_tells_of_a_database_that_is_away_instead_of_failing(

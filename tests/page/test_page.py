@@ -106,7 +106,7 @@ async def test_choosing_a_season_shows_it_and_stays_in_the_address(
     await expect(names(page)).to_have_count(6)
 
 
-async def test_a_chosen_member_shows_its_place_and_neighbours(
+async def test_a_chosen_member_shows_its_place_and_is_marked_in_the_list(
     board: truerank.Truerank, served: str, page: Page
 ) -> None:
     await page.goto(served + "?board=points")
@@ -115,7 +115,8 @@ async def test_a_chosen_member_shows_its_place_and_neighbours(
     await page.keyboard.press("Enter")
 
     await expect(page.locator("#own-place")).to_have_text("Rank 2, score 20")
-    await expect(names(page, "around").nth(1)).to_have_text("bob")
+    await expect(page.locator("#top tr[aria-current=true] td:nth-child(2)")).to_have_text("bob")
+    await expect(page.locator("#around")).to_be_hidden()
     assert "member=bob" in page.url
     await submit(board, "more", "bob", 5)
     await expect(page.locator("#own-place")).to_have_text("Rank 2, score 25")
@@ -124,6 +125,26 @@ async def test_a_chosen_member_shows_its_place_and_neighbours(
     await expect(page.locator("#own-place")).to_have_text("has no place in this season.")
     await page.locator("#close").click()
     await expect(page.locator("#own")).to_be_hidden()
+
+
+async def test_neighbours_of_a_chosen_member_are_shown_beside_the_list_but_for_those_in_it(
+    board: truerank.Truerank, served: str, page: Page
+) -> None:
+    events = [
+        truerank.ScoreEvent(event_id=f"many {rank}", member=f"m{rank:03}", value=1000 - rank)
+        for rank in range(1, 151)
+    ]
+    token = board.submit_scores("empty", events)[-1].token
+    assert token is not None
+    board.wait_visible(token, ["empty"])
+    await page.goto(served + "?board=empty&member=m053")
+
+    await expect(page.locator("#own-place")).to_have_text("Rank 53, score 947")
+    listed = await names(page).count()
+
+    beside = [f"m{rank:03}" for rank in range(listed + 1, 59)]
+    await expect(names(page, "around")).to_have_text(beside)
+    await expect(page.locator("#around tr[aria-current=true] td:nth-child(2)")).to_have_text("m053")
 
 
 async def test_an_empty_board_and_a_missing_one_are_said_in_words(

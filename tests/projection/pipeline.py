@@ -63,12 +63,16 @@ class Pipeline:
         All share one connection, because none of them waits inside a step.
         """
         settings = msgspec.structs.replace(self.settings, **changes)
-        assert settings.database_url is not None
-        if self._worker_conn is None:
-            self._worker_conn = worker.connect(settings.database_url)
-            self._stack.callback(self._worker_conn.close)
         self.free_leases()
-        return Projector(self._worker_conn, link or self.link(), settings, worker_)
+        return Projector(self.worker_connection(), link or self.link(), settings, worker_)
+
+    def worker_connection(self) -> psycopg.Connection[Any]:
+        """The connection that all projectors share."""
+        if self._worker_conn is None:
+            assert self.settings.database_url is not None
+            self._worker_conn = worker.connect(self.settings.database_url)
+            self._stack.callback(self._worker_conn.close)
+        return self._worker_conn
 
     def link(self, kind: type[Link] = Link) -> Any:
         assert self.settings.redis_url is not None

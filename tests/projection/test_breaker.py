@@ -8,14 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import redis
-from redis.asyncio.connection import BlockingConnectionPool as AsyncPool
-from redis.connection import BlockingConnectionPool
 
 from truerank.errors import ProjectionUnavailable
 from truerank.projection.alink import AsyncLink
 from truerank.projection.breaker import Breaker, BreakerState
-from truerank.projection.link import Link, is_crowded
+from truerank.projection.link import Link
 from truerank.projection.trouble import Backoff, Trouble
 from truerank.steps import ScriptCall
 
@@ -234,23 +231,16 @@ async def test_a_server_that_never_says_a_word_is_left_by_tasks_too(deaf: str) -
 
 
 def test_a_crowd_of_callers_is_no_failure_of_the_server(redis_url: str) -> None:
-    pool: Any = BlockingConnectionPool.from_url(redis_url, max_connections=1, timeout=0.01)
-    connection = pool.get_connection()
-    with pytest.raises(redis.ConnectionError) as crowded:
-        pool.get_connection()
-    pool.release(connection)
-    pool.disconnect()
+    link = Link(redis_url, timeout_ms=10, connections_max=0)
+    with pytest.raises(ProjectionUnavailable, match="all connections are in use"):
+        link.command("PING")
 
-    assert is_crowded(crowded.value)
-    assert not is_crowded(redis.ConnectionError("Connection refused"))
+    assert link.breaker.failures == 0
 
 
 async def test_a_crowd_of_tasks_is_none_either(redis_url: str) -> None:
-    pool: Any = AsyncPool.from_url(redis_url, max_connections=1, timeout=0.01)
-    connection = await pool.get_connection()
-    with pytest.raises(redis.ConnectionError) as crowded:
-        await pool.get_connection()
-    await pool.release(connection)
-    await pool.disconnect()
+    link = AsyncLink(redis_url, timeout_ms=10, connections_max=0)
+    with pytest.raises(ProjectionUnavailable, match="all connections are in use"):
+        await link.command("PING")
 
-    assert is_crowded(crowded.value)
+    assert link.breaker.failures == 0

@@ -140,6 +140,45 @@ def test_a_copy_that_nobody_served_for_long_is_filled_anew(
     assert single.generation() != generation
 
 
+def test_a_copy_that_is_behind_is_given_up_once_the_outbox_is_too_large(
+    single: Pipeline, projector: Projector
+) -> None:
+    generation = single.generation()
+    single.submit("b", {"bob": 1})
+    for _ in range(3):
+        turn(single)
+    assert turn(single, outbox_bytes_max=1 << 40) is Turn.UNREAD
+
+    assert turn(single, outbox_bytes_max=1) is Turn.TURNED
+    assert rows(single) == 0
+
+    single.settle(projector)
+    assert single.generation() != generation
+
+
+def test_a_copy_that_has_read_everything_stays_however_large_the_outbox_is(
+    single: Pipeline, projector: Projector
+) -> None:
+    generation = single.generation()
+    single.conn.execute("CREATE TEMPORARY TABLE early AS SELECT * FROM truerank.generation")
+    for _ in range(3):
+        single.submit("b", {"ann": 1})
+        beat(single, projector)
+        assert turn(single, outbox_bytes_max=1) is Turn.TURNED
+    beat(single, projector)
+    single.conn.execute("UPDATE early SET id = gen_random_uuid(), state = 'warming'")
+    single.conn.execute("INSERT INTO truerank.generation SELECT * FROM early")  # nobody's
+
+    assert turn(single, outbox_bytes_max=1) is Turn.TURNED
+
+    states = single.conn.execute("SELECT state FROM truerank.generation ORDER BY state").fetchall()
+    assert states == [("dead",), ("live",)]
+    single.conn.execute("DELETE FROM truerank.generation WHERE state = 'dead'")
+    single.submit("b", {"ann": 1})
+    single.settle(projector)
+    assert single.generation() == generation
+
+
 def saved(single: Pipeline) -> dict[bytes, Any]:
     return {name: single.redis.dump(name) for name in single.redis.scan_iter()}
 

@@ -37,6 +37,7 @@ from truerank.settings import Settings
 from truerank.steps import ScriptCall
 
 HOUR_MS = 3_600_000
+TAKEOVER_S_MAX = 3.0  # ten times the lease of the test: machines are slow at times
 
 
 class RefusedLink(Link):
@@ -261,9 +262,7 @@ def test_a_worker_process_ends_on_sigterm_with_everything_shown_and_no_lease(
     assert several.conn.execute("SELECT count(*) FROM truerank.worker").fetchone() == (0,)
 
 
-def test_a_worker_killed_with_nine_is_replaced_and_the_time_is_told(
-    several: Pipeline, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_killed_with_nine_is_replaced_within_seconds(several: Pipeline) -> None:
     settings = msgspec.structs.replace(several.settings, lease_ms=300, tick_idle_ms=5)
     process = worker_process(settings, TRUERANK_LEASE_MS="300")
     try:
@@ -275,13 +274,12 @@ def test_a_worker_killed_with_nine_is_replaced_and_the_time_is_told(
             process.wait()
             began = time.monotonic()
             wait_until(lambda: killed not in holder_ids(several), "an heir")
-            took_ms = (time.monotonic() - began) * 1000
+            took_s = time.monotonic() - began
             submit_and_wait(several, ["b0", "b1", "b2"])
     finally:
         process.kill()
         process.wait()
-    with capsys.disabled():
-        sys.stdout.write(f" [taken over after {took_ms:.0f} ms, 300 allowed]")
+    assert took_s < TAKEOVER_S_MAX
 
 
 @pytest.mark.parametrize("lease_ms", [300, Settings().lease_ms])

@@ -5,13 +5,13 @@ import random
 import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import msgspec
 import pytest
 import structlog
+from msgspec.structs import replace
 
 import truerank
 from tests.projection.pipeline import Pipeline, wait_until

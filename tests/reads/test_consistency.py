@@ -1,6 +1,7 @@
 """Readers get what they ask for, or are told; never the old answer under a new name."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -134,8 +135,34 @@ def test_a_write_that_is_not_committed_is_not_waited_for_in_vain(stopped: Pipeli
         (receipt,) = stopped.submit("b", {"ann": 7}, conn)
         assert receipt.token is not None
 
+        began = time.monotonic()
         with pytest.raises(NotCommittedYet):
-            stopped.client.top("b", consistency=Consistency.at_least(receipt.token, wait_ms=1))
+            stopped.client.top("b", consistency=Consistency.at_least(receipt.token, wait_ms=60_000))
+        assert time.monotonic() - began < 30, "it was refused at once"
+
+
+@pytest.mark.parametrize("ask", ["top", "around_rank", "between", "count_scores", "histogram"])
+def test_pending_is_refused_where_no_member_is_asked_for(stopped: Pipeline, ask: str) -> None:
+    token = write(stopped, {"ann": 7})
+    arguments = {"around_rank": (1,), "count_scores": ([1],), "histogram": ([1],)}.get(ask, ())
+
+    with pytest.raises(InvalidInput) as refused:
+        getattr(stopped.client, ask)(
+            "b", *arguments, consistency=Consistency.at_least(token, or_pending=True)
+        )
+
+    assert refused.value.field == "else"
+
+
+def test_who_is_pending_stands_in_the_list_neither(stopped: Pipeline) -> None:
+    token = write(stopped, {"ann": 7})
+
+    page = stopped.client.top(
+        "b", member="ann", consistency=Consistency.at_least(token, or_pending=True)
+    )
+
+    assert [place.pending for place in page.places] == [True]
+    assert "ann" not in {entry.member for entry in page.entries}
 
 
 def test_a_write_that_was_rolled_back_asks_for_nothing(stopped: Pipeline) -> None:

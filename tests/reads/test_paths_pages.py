@@ -41,11 +41,36 @@ def test_a_window_is_whole_at_both_ends(paths: Paths) -> None:
         table = rows(paths.top(key, limit=1000).entries)
         member = table[rank - 1][1]
         around = paths.around(key, member, limit=limit)
-        page = paths.top(key, limit=1, member=member, around_limit=limit)
+        page = paths.top(key, limit=0, member=member, around_limit=limit)
         assert [place for place, _, _ in around] == expected
         assert rows(page.around) == around == [table[place - 1] for place in expected]
         assert page.places == (paths.place(key, member),)
         assert paths.around_rank(key, rank, limit=limit) == around
+
+
+@pytest.mark.parametrize(
+    ("slice_of_it", "left"),
+    [
+        ({"limit": 4}, [5, 6, 7]),
+        ({"limit": 3}, [4, 5, 6, 7]),
+        ({"limit": 2}, [3, 4, 5, 6, 7]),
+        ({"limit": 1000}, []),
+        ({"limit": 2, "offset": 4}, [3, 4, 7]),
+        ({"limit": 5, "offset": 6}, [3, 4, 5, 6]),
+        ({"limit": 5, "offset": 7}, [3, 4, 5, 6, 7]),
+        ({"limit": 5, "offset": 100}, [3, 4, 5, 6, 7]),
+    ],
+)
+def test_a_page_and_the_neighbourhood_beside_it_share_no_row(
+    paths: Paths, slice_of_it: dict[str, Any], left: list[int]
+) -> None:
+    board(paths)
+    paths.world.scores("b", *falling(10))
+
+    page = paths.top("b", member="p005", around_limit=5, **slice_of_it)
+
+    assert [rank for rank, _, _ in rows(page.around)] == left
+    assert page.places[0].rank == 5
 
 
 def test_a_window_of_nothing_is_empty_and_a_rank_beyond_the_last_ends_with_it(paths: Paths) -> None:

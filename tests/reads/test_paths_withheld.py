@@ -307,11 +307,11 @@ def test_names_stand_beside_members_with_and_without_a_place(paths: Paths) -> No
     paths.client.set_profiles([Profile(member=m, name=f"name of {m}") for m in "ABCZ"])
     say(paths, "hide", "B")
 
-    page = paths.top("b", member="A", names=True)
+    page = paths.top("b", limit=1, member="A", names=True)
     places = paths.places("b", [*"ABCZ"], names=True)
 
     named = [row.profile.name for row in (*page.entries, *page.around) if row.profile is not None]
-    assert named == ["name of A", "name of C"] * 2
+    assert named == ["name of A", "name of C"]
     assert [p.profile.name for p in places if p.profile is not None] == [
         f"name of {m}" for m in "ABCZ"
     ]

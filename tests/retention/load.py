@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from statistics import median
 from typing import Any
@@ -15,8 +16,10 @@ import truerank
 from tests.projection.pipeline import Pipeline
 from truerank import ScoreEvent
 from truerank.outbox import ticks
+from truerank.outbox.retention import Retention
 from truerank.projection import worker
 from truerank.projection.projector import Projector
+from truerank.telemetry.meter import Meter
 
 _MEMBERS = 500
 _BATCH = 20
@@ -26,13 +29,13 @@ _TURNS_S_MAX = 60.0
 
 
 class CountingConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that counts its statements."""
+    """A connection that counts its statements, but for one that the clock alone brings about."""
 
     statements = 0
 
-    def execute(self, *arguments: Any, **named: Any) -> Any:
-        self.statements += 1
-        return super().execute(*arguments, **named)
+    def execute(self, query: Any, *arguments: Any, **named: Any) -> Any:
+        self.statements += "sweep_members" not in str(query)
+        return super().execute(query, *arguments, **named)
 
 
 @contextmanager
@@ -108,7 +111,10 @@ def run(pipe: Pipeline, seconds: float, turns: int) -> Measured:
                     measured.statements.append(conn.statements - before)
                     stop.wait(_PAUSE_S)
 
-        threads = [threading.Thread(target=guarded, args=(work,)) for work in (write, project)]
+        threads = [
+            threading.Thread(target=guarded, args=(work,))
+            for work in (write, project, partial(keep, pipe, stop))
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -120,6 +126,15 @@ def run(pipe: Pipeline, seconds: float, turns: int) -> Measured:
     if failures:
         raise failures[0]
     return measured
+
+
+def keep(pipe: Pipeline, stop: threading.Event) -> None:
+    """Turn the ring, as a worker's chore does."""
+    retention = Retention(pipe.settings)
+    assert pipe.settings.database_url is not None
+    with worker.connect(pipe.settings.database_url) as conn:
+        while not stop.wait(_PAUSE_S):
+            retention.keep(conn, Meter())
 
 
 def watch(

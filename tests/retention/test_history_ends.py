@@ -13,6 +13,8 @@ from tests.projection.pipeline import Pipeline, differences
 from truerank import Outcome, ScoreEvent
 from truerank.errors import EventRefused, InvalidInput
 from truerank.model import Receipt
+from truerank.outbox.retention import Retention
+from truerank.telemetry.meter import Meter
 
 Connection = psycopg.Connection[Any]
 NOW = datetime.now(UTC)
@@ -330,15 +332,15 @@ def test_a_worker_forgets_by_itself(single: Pipeline) -> None:
     single.submit("b", {"ann": 5})
     single.conn.execute("UPDATE truerank.event SET occurred_at = occurred_at - interval '3 days'")
     single.client.update_board("b", {"retention": "1 day"}, **BY)
-    projector = single.projector(heartbeat_ms=1)
+    retention = Retention(single.settings)
 
     for _ in range(_CALLS_MAX):
-        projector.step()
+        retention.keep(single.conn, Meter())
         if single.conn.execute("SELECT FROM truerank.pruning WHERE ended_at > began_at").fetchone():
             break
 
     assert single.conn.execute("SELECT kind::text FROM truerank.event").fetchall() == [("f",)]
-    single.settle(projector)
+    single.settle(single.projector())
     assert differences(single) == []
 
 

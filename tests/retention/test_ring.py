@@ -61,16 +61,49 @@ def test_a_turn_that_is_held_up_is_told_once_and_tried_again(beating: Pipeline) 
     reader.execute("SELECT count(*) FROM truerank.outbox_1")
     told = Told()
     due = msgspec.structs.replace(beating.settings, segment_bytes_max=1)
-    retention = Retention(beating.conn, due, told)
+    retention = Retention(due)
 
     with structlog.testing.capture_logs() as lines:
-        retention.keep()
-        retention.keep()
+        retention.keep(beating.conn, told)
+        retention.keep(beating.conn, told)
         reader.rollback()
-        retention.keep()
+        retention.keep(beating.conn, told)
 
     assert told.turns == ["busy", "busy", "turned"]
     assert [line["turn"] for line in lines if line["event"] == "ring"] == ["busy", "turned"]
+
+
+def test_a_turn_that_is_held_up_for_long_is_told_as_a_warning(beating: Pipeline) -> None:
+    beat(beating, beating.projector())
+    reader = beating.connection()
+    reader.execute("SELECT count(*) FROM truerank.outbox_1")
+    hurried = Retention(msgspec.structs.replace(beating.settings, segment_s=0))
+    patient = Retention(msgspec.structs.replace(beating.settings, segment_bytes_max=1))
+
+    with structlog.testing.capture_logs() as lines:
+        for retention in (hurried, patient):
+            retention.keep(beating.conn, Meter())
+            retention.keep(beating.conn, Meter())
+
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [(line["event"], line["turn"]) for line in warnings] == [("ring_held_up", "busy")]
+    reader.rollback()
+
+
+def test_the_limits_of_the_settings_are_kept(beating: Pipeline) -> None:
+    beat(beating, beating.projector())
+    told = Told()
+    beating.submit("b", {"ann": 1})  # which no copy reads
+    roomy = Retention(msgspec.structs.replace(beating.settings, segment_bytes_max=1))
+    tight = Retention(
+        msgspec.structs.replace(beating.settings, segment_bytes_max=1, outbox_bytes_max=1)
+    )
+
+    for retention in (roomy, roomy, roomy, roomy, tight):
+        retention.keep(beating.conn, told)
+
+    assert told.turns == [*["turned"] * 3, "unread", "turned"]
+    assert rows(beating) == 0
 
 
 def test_a_beat_without_events_moves_the_cursor(beating: Pipeline) -> None:
@@ -112,7 +145,8 @@ def test_indexes_stay_as_small_as_four_segments_however_often_the_ring_turns(
 def statements(pipe: Pipeline, scores: dict[str, int]) -> list[int]:
     """How many statements each step takes once all is settled, and what they say is steady."""
     with counting(pipe) as (conn, projector):
-        beat(pipe, projector)
+        pipe.submit("b", scores)
+        beat(pipe, projector)  # the first batch of a ranking takes one more
         counts = []
         for _ in range(5):
             pipe.submit("b", scores)

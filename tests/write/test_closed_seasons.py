@@ -31,6 +31,10 @@ def board(tr: Truerank, conn: Connection) -> str:
 
 
 def set_state(conn: Connection, state: str, label: str = "2024-06") -> None:
+    if state == "sealed":
+        seal = "SELECT outcome FROM truerank.seal_season('b', %s, true, 'test', 'over')"
+        assert conn.execute(seal, (label,)).fetchone() == ("sealed",)
+        return
     changed = conn.execute(
         "UPDATE truerank.ranking SET state = %s WHERE season = %s", (state, label)
     )

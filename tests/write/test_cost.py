@@ -60,6 +60,7 @@ def test_an_event_of_a_new_member_writes_one_row_per_table(conn: Connection, boa
     assert rows == {
         "event": (EVENTS_N, 0, 0),
         "standing": (EVENTS_N, EVENTS_N, 0),  # the update draws the version
+        "population_change": (1, 0, 0),
         "outbox": (EVENTS_N, 0, 0),
     }
 
@@ -122,17 +123,24 @@ def test_the_outbox_never_has_a_dead_row(conn: Connection, board: str) -> None:
     assert row == (3 * EVENTS_N, 0, 0, 0)
 
 
-def test_nothing_in_the_schema_notifies_or_fires_on_a_write(conn: Connection) -> None:
+def test_nothing_in_the_schema_notifies_or_fires_for_each_row(conn: Connection) -> None:
     functions = conn.execute(
         "SELECT proname FROM pg_proc WHERE pronamespace = 'truerank'::regnamespace"
         r" AND prosrc ~* '\mnotify\M|pg_notify'"
     ).fetchall()
     triggers = conn.execute(
-        "SELECT t.tgname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid"
-        " WHERE c.relnamespace = 'truerank'::regnamespace AND NOT t.tgisinternal"
+        "SELECT t.tgname, t.tgtype & 1 <> 0 FROM pg_trigger AS t"
+        " JOIN pg_class AS c ON c.oid = t.tgrelid"
+        " WHERE c.relnamespace = 'truerank'::regnamespace AND NOT t.tgisinternal ORDER BY 1"
     ).fetchall()
 
-    assert (functions, triggers) == ([], [])
+    assert functions == []
+    # Once a statement, they count by how many it changed a population.
+    assert triggers == [
+        ("standing_added", False),
+        ("standing_removed", False),
+        ("standing_truncated", False),
+    ]
 
 
 def test_a_write_notifies_nobody(connect: Callable[..., Connection], board: str) -> None:

@@ -16,9 +16,15 @@ from cyclopts.exceptions import CycloptsError
 
 from truerank.cli import (
     attach,
+    awarding,
     boards,
+    closing,
     correcting,
+    drilling,
+    erasing,
     exporting,
+    filling,
+    freezing,
     governing,
     loading,
     looking,
@@ -27,8 +33,11 @@ from truerank.cli import (
     parked,
     projecting,
     reading,
+    rebuilding,
+    reconciling,
     running,
     submitting,
+    verifying,
 )
 from truerank.cli.context import Context
 from truerank.cli.output import complain, note
@@ -177,6 +186,42 @@ _COMMANDS = (
         "doctor",
         looking.doctor,
         ("truerank doctor", "truerank doctor --json"),
+    ),
+    (
+        "drill",
+        drilling.drill,
+        (
+            "truerank drill",
+            "truerank drill --act experiment --act rebuild",
+            "truerank drill --break fence",
+        ),
+    ),
+    (
+        "verify",
+        verifying.verify,
+        (
+            "truerank verify project-a",
+            "truerank verify project-a --season 2026-W35 --url http://127.0.0.1:8080 --json",
+        ),
+    ),
+    (
+        "reconcile",
+        reconciling.reconcile,
+        (
+            "truerank reconcile",
+            "truerank reconcile project-a --season all --repair",
+            "truerank reconcile --repair --json",
+        ),
+    ),
+    (
+        "rebuild",
+        rebuilding.rebuild,
+        (
+            "truerank rebuild project-a",
+            "truerank rebuild --all --unthrottled --json",
+            "truerank rebuild --back --group 7",
+            "truerank rebuild --from-events project-a --repair",
+        ),
     ),
     (
         "prune",
@@ -333,19 +378,22 @@ def _app() -> App:
         version=lambda: version("truerank"),
         suppress_keyboard_interrupt=False,
     )
-    _register(app, _COMMANDS)
+    _register(app, (*_COMMANDS, *freezing.COMMANDS))
     board = App(name="board", help="Make, show, change and delete boards.", help_epilogue="")
-    _register(board, _BOARD_COMMANDS)
-    season = App(name="season", help="Show, add and change seasons.", help_epilogue="")
-    _register(season, _SEASON_COMMANDS)
+    _register(board, (*_BOARD_COMMANDS, *filling.COMMANDS))
+    season = App(name="season", help="Show, add, change and close seasons.", help_epilogue="")
+    _register(season, (*_SEASON_COMMANDS, *closing.COMMANDS))
     attachment = App(
         name="attachment", help="Look after tables whose rows are events.", help_epilogue=""
     )
     _register(attachment, _ATTACHMENT_COMMANDS)
     member = App(
-        name="member", help="Hide, ban, reset, delete and merge members.", help_epilogue=""
+        name="member", help="Hide, ban, reset, delete, merge and erase members.", help_epilogue=""
     )
-    _register(member, members.COMMANDS)
+    _register(member, (*members.COMMANDS, *erasing.COMMANDS))
+    award = App(name="award", help="Say who gets what of settled seasons.", help_epilogue="")
+    _register(award, awarding.COMMANDS)
+    app.command(award)
     app.command(attachment)
     app.command(member)
     app.command(board)

@@ -147,9 +147,11 @@ def _check(database_url: str) -> None:
 
     from truerank.errors import DatabaseUnavailable
     from truerank.schema.migrate import check
+    from truerank.sessions import plain
 
     try:
-        with psycopg.connect(database_url, connect_timeout=_CONNECT_S_MAX) as conn:
+        options = plain(database_url) | {"connect_timeout": _CONNECT_S_MAX}
+        with psycopg.connect(database_url, **options) as conn:
             check(conn)
     except psycopg.ProgrammingError as exc:
         raise SettingsInvalid(f"TRUERANK_DATABASE_URL: {exc}") from exc

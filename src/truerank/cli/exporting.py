@@ -22,6 +22,8 @@ def export(
     kind: Annotated[Literal["csv", "ndjson"], Parameter(name="--format")] = "csv",
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     numbering: Numbers = "competition",
+    settled: Annotated[bool, Parameter(negative=())] = False,
+    revision: Annotated[int | None, Parameter(show_default=False)] = None,
     given: Given,
 ) -> None:
     """Write every member of a season whom readers may see, in order, from one snapshot.
@@ -33,9 +35,13 @@ def export(
         board: The board's key.
         kind: csv, or ndjson with one JSON object a line.
         output: Write to this file, made anew, instead of standard output.
+        settled: The settlement of a final season, also of members who were hidden or banned since:
+            what payouts may read.
+        revision: Of the settlement; without it, the newest.
     """
     from truerank.client import Truerank
     from truerank.exporting import csv_lines, export_rows, ndjson_lines
+    from truerank.settle.exporting import settled_rows
 
     with (
         given.installation(project=False) as installation,
@@ -44,8 +50,13 @@ def export(
         found, named = client.board(board), client.season(board, season)
         url = installation.settings.database_url
         assert url is not None, "an installation has both addresses"
-        as_of = datetime.now(UTC)
-        rows = export_rows(url, found, named, numbering=Numbering(numbering))
+        as_of = named.frozen_at or datetime.now(UTC)
+        if settled:
+            rows = settled_rows(
+                url, found, named, revision=revision, numbering=Numbering(numbering)
+            )
+        else:
+            rows = export_rows(url, found, named, numbering=Numbering(numbering))
         if kind == "csv":
             lines = csv_lines(found, rows, installation=client.installation())
         else:
@@ -57,7 +68,9 @@ def export(
                 count += 1
     members = count - (kind == "csv")
     what = "1 member" if members == 1 else f"{members} members"
-    note(f"{what} of {shown(board)}, season {shown(named.label)}, as of {as_of:%Y-%m-%d %H:%M:%SZ}")
+    when = f"{as_of.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    frozen = "" if named.frozen_at is None else "frozen "
+    note(f"{what} of {shown(board)}, season {shown(named.label)}, {frozen}as of {when}")
 
 
 @contextmanager

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 from truerank.cli.options import Given, Json
 from truerank.cli.output import duration_words, escaped, pairs, say, table, write_json
 from truerank.telemetry.safe import without_passwords
+from truerank.telemetry.words import bytes_words
 
 if TYPE_CHECKING:
     from truerank.cli.context import Installation
     from truerank.read.status import Status
 
+_FILLINGS_MAX = 10
 _WAITING_COUNTED_MAX = 100_000
+_OPEN_MS_MIN = 10_000  # transactions that are younger are everyday life
 _STATUSES = {"healthy": 0, "lagging": 3, "degraded": 4}
 _SEVERITIES = {"ok": 0, "warning": 3, "error": 4}
 
@@ -61,7 +64,7 @@ def _rows(found: "Status", installation: "Installation") -> Iterator[tuple[str, 
     if found.database_error is None:
         yield from _database_rows(found)
     yield "PostgreSQL", found.database_version or "does not answer"
-    yield "Redis", found.redis_version or "does not answer"
+    yield "Redis", " ".join(_redis_words(found))
     engines = installation.engines
     if engines is not None:
         runs = f"run by process {engines.owner_pid}" if engines.attached else "run for this command"
@@ -74,11 +77,61 @@ def _database_rows(found: "Status") -> Iterator[tuple[str, str]]:
     many = "or more " if (found.outbox_waiting or 0) >= _WAITING_COUNTED_MAX else ""
     waited = f", for {duration_words(found.outbox_age_ms)}" if found.outbox_age_ms else ""
     waiting = f"{found.outbox_waiting} {many}waiting{waited}"
-    yield "outbox", f"{waiting}, {found.outbox_bytes} bytes"
+    yield "outbox", f"{waiting}, {bytes_words(found.outbox_bytes or 0)}"
+    sizes = ", ".join(map(bytes_words, found.segment_bytes))
+    yield "segments", f"{sizes}; written to number {found.segment} for {_age(found.segment_age_ms)}"
     yield "workers", f"{found.workers}, with {found.groups_leased} of {found.groups} groups"
+    for filling in found.fillings[:_FILLINGS_MAX]:
+        rows = f"{filling.rows} of about {filling.rows_about} standings"
+        words = f"group {filling.group} ({filling.cause}): {rows}, {filling.checked} checked"
+        yield "rebuild", words
     yield "boards", f"{found.boards}, with {found.rankings} rankings"
+    if found.copies_warming:
+        yield "copies", f"{found.copies_warming} being filled"
+    if found.copies_dead:
+        yield "copies", f"{found.copies_dead} given up, to be filled anew"
+    if found.parked_rankings:
+        yield "parked", f"{found.parked_rankings} rankings: see `truerank projection parked`"
     if found.parked_rows:
         yield "parked", f"{found.parked_rows} rows: see `truerank attachment parked`"
+    if found.reconciled_age_ms is not None:
+        yield "reconciled", _reconciled_words(found, found.reconciled_age_ms)
+    yield from _held_rows(found)
+
+
+def _reconciled_words(found: "Status", age_ms: int) -> str:
+    """When everything was last compared with PostgreSQL, and what was wrong."""
+    drift = f"{found.reconciled_drift} differences, {found.reconciled_unrepaired} left"
+    wrong = drift if found.reconciled_drift else "nothing wrong"
+    words = f"{found.reconciled_standings} standings {duration_words(age_ms)} ago"
+    return f"{words}: {wrong}"
+
+
+def _held_rows(found: "Status") -> Iterator[tuple[str, str]]:
+    """What keeps dead rows of the score table, where there are any that are worth a word."""
+    if found.dead_rows:
+        yield "dead rows", f"{found.dead_rows} of the score table, as PostgreSQL estimates"
+    for each in found.held_back:
+        if each.kind == "session" and (each.age_ms or 0) < _OPEN_MS_MIN:
+            continue
+        age = "" if each.age_ms is None else f"open for {_age(each.age_ms)}, "
+        many = f"; {each.held} of its kind" if each.held > 1 else ""
+        since = f"{each.xids} transactions since its snapshot"
+        yield f"oldest {each.kind}", f"{each.name}: {age}{since}{many}"
+
+
+def _redis_words(found: "Status") -> Iterator[str]:
+    yield found.redis_version or "does not answer"
+    if found.redis_memory_bytes is not None:
+        limit = found.redis_memory_max_bytes
+        yield f"with {bytes_words(found.redis_memory_bytes)}"
+        yield f"of {bytes_words(limit)}" if limit else "and no limit"
+    if found.redis_evicted_keys:
+        yield f"and {found.redis_evicted_keys} keys evicted since its start"
+
+
+def _age(ms: int | None) -> str:
+    return duration_words(ms or 0)
 
 
 def doctor(*, json: Json = False, given: Given) -> int:

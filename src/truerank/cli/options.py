@@ -50,7 +50,7 @@ class Asked:
         str | None,
         Parameter(
             help="any (the default), authoritative (PostgreSQL's own) "
-            "or settled (the final result of a closed season; none is closed by this release)."
+            "or settled (the final result of a closed season, else it is refused)."
         ),
     ] = None
     at_least: Annotated[
@@ -59,6 +59,13 @@ class Asked:
     max_age: Annotated[
         str | None, Parameter(help="Miss nothing older than this, such as 500ms or 5s.")
     ] = None
+    monotonic: Annotated[
+        str | None,
+        Parameter(
+            help="Show nothing older than the answer with this token, or new: where there was "
+            "none. The answer's own token is freshness.token in JSON."
+        ),
+    ] = None
     wait: Annotated[
         str | None,
         Parameter(
@@ -66,7 +73,13 @@ class Asked:
             "PostgreSQL answers."
         ),
     ] = None
-
+    otherwise: Annotated[
+        Literal["pending"] | None,
+        Parameter(
+            name="--else",
+            help="pending: don't wait for --at-least; mark the members asked for as pending.",
+        ),
+    ] = None
     source: From = None
 
     @property
@@ -84,7 +97,9 @@ class Asked:
             consistency=self.consistency,
             at_least=self.at_least,
             max_age=self.max_age,
+            monotonic=self.monotonic,
             wait=self.wait,
+            pending=self.otherwise is not None,
         )
         return {"season": self.season, "consistency": needed, "source": self.source}
 

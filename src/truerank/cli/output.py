@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC
 from typing import Any
 
 from truerank.model import Freshness, Source
@@ -100,6 +101,10 @@ def shown(name: str) -> str:
 
 def freshness_words(freshness: Freshness) -> str:
     """How true an answer is, for people."""
+    if freshness.frozen_at is not None:
+        return f"frozen as of {freshness.frozen_at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    if freshness.settled:
+        return "from the settlement, which nothing moves"
     if freshness.source is Source.DATABASE:
         return "from PostgreSQL, as of now"
     if freshness.staleness_ms is None:

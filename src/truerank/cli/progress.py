@@ -60,3 +60,43 @@ def progress_bar(source: io.BufferedReader) -> Iterator[Bar | Silent]:
         yield bar
     finally:
         bar.close()
+
+
+class Counting:
+    """A progress bar on standard error: how many of about how many, how fast."""
+
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(what),
+            Remaining(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task("", total=None)
+        self._progress.start()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell how far it is; the total may turn out to be more."""
+        self._progress.update(self._task, completed=done, total=max(done, total) or None)
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        self._progress.stop()
+
+
+@contextmanager
+def counting_bar(what: str) -> Iterator[Counting | None]:
+    """A bar where standard error is a terminal, else None; closed at the end of the block."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    bar = Counting(what)
+    try:
+        yield bar
+    finally:
+        bar.close()

@@ -19,6 +19,7 @@ from truerank.read.shapes import (
     window_json,
 )
 
+_BESIDE_ROWS = 5  # of the neighbourhood beside a top list
 _HEADERS = ("rank", "score", "member")
 
 
@@ -30,6 +31,7 @@ def top(
     offset: int = 0,
     cursor: str | None = None,
     member: str | None = None,
+    around: Annotated[int | None, Parameter(show_default=False)] = None,
     listed: Listed = LISTED,
     json: Json = False,
     given: Given,
@@ -42,7 +44,13 @@ def top(
         offset: Rows passed over.
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
         member: Show also where this member stands, and who is near, in the same answer.
+        around: Rows of the neighbourhood of that member, without those listed above; 5 where it
+            isn't given.
     """
+    if around is not None and member is None:
+        raise InvalidInput(
+            "--around says how many rows, of the --member given beside it", field="around"
+        )
     with given.client(project=listed.projects) as client:
         page = client.top(
             board,
@@ -50,6 +58,7 @@ def top(
             offset=offset,
             cursor=cursor,
             member=member,
+            around_limit=_BESIDE_ROWS if around is None else around,
             **listed.how(),
         )
     if json:
@@ -57,9 +66,11 @@ def top(
         return
     _say_head(page)
     _say_rows(page.entries)
-    if member is not None:
+    listed_above = {entry.member for entry in page.entries}
+    beside = [row for row in page.around or page.places if row.member not in listed_above]
+    if beside:
         say("")
-        _say_rows(page.around or page.places)
+        _say_rows(beside)
     say(freshness_words(page.freshness))
 
 
@@ -193,6 +204,9 @@ def counts(
     ],
     /,
     *,
+    tie: Annotated[
+        tuple[int, ...], Parameter(name="--tie", negative=(), allow_leading_hyphen=True)
+    ] = (),
     asked: Asked = ASKED,
     json: Json = False,
     given: Given,
@@ -202,9 +216,11 @@ def counts(
     Args:
         board: The board's key.
         scores: One or more, at most 1000, in the board's unit.
+        tie: The tie-breaks beside each score, one after the other, in the board's order. Without
+            them equals are those of equal score.
     """
     with given.client(project=asked.projects) as client:
-        page = client.count_scores(board, scores, **asked.how())
+        page = client.count_scores(board, scores, ties=tie, **asked.how())
     if json:
         write_json(counts_json(page))
         return

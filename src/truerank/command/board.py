@@ -234,8 +234,8 @@ def _done(answer: str, key: str, changed: str) -> bool:
     return answer == changed
 
 
-def find_board(key: str) -> Steps[tuple[Board, str]]:
-    """Read one board, and the epoch of the source.
+def find_board(key: str) -> Steps[tuple[Board, str, int]]:
+    """Read one board, the epoch of the source, and the privacy tick of the board's group.
 
     Raises:
         BoardUnknown: no board has this key.
@@ -246,7 +246,8 @@ def find_board(key: str) -> Steps[tuple[Board, str]]:
     rows = yield Query(_BOARDS, (key,))
     if not rows:
         raise BoardUnknown(f"there is no board {key!r}", field="board")
-    return _board(rows[0]), rows[0][-1].hex
+    *_, privacy_tick, epoch = rows[0]
+    return _board(rows[0]), epoch.hex, privacy_tick
 
 
 def list_boards() -> Steps[list[Board]]:
@@ -261,6 +262,8 @@ def choice(kind: type[Choice], value: str, field: str) -> Choice:
     Raises:
         InvalidInput: it is none of them; the message lists them.
     """
+    if isinstance(value, kind):
+        return value
     try:
         return kind(value)
     except ValueError as exc:
@@ -313,7 +316,7 @@ def _check_spec(spec: BoardSpec) -> None:
 
 def _board(row: Sequence[Any]) -> Board:
     (id_, key, group, operator, descending, seasons, custom, zone, decimals, names, directions,
-     lows, highs, value_min, value_max, total_min, total_max, dense, _) = row  # fmt: skip
+     lows, highs, value_min, value_max, total_min, total_max, dense, *_) = row  # fmt: skip
     return Board(
         id=id_,
         group=group,

@@ -1,7 +1,8 @@
 """Correct what was recorded: void events, or amend their values, with who and why.
 
 Events are never changed or deleted. A correction is a row that names its target; standings,
-reached-at and seasons follow from the events that remain.
+reached-at and seasons follow from the events that remain. A sealed season still takes corrections;
+a final one is revised, see `truerank.command.closing`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from truerank.steps import Query, Steps
 _CORRECT = """
     SELECT ord, outcome, code, season, score::text, version, token::text,
            (SELECT truerank.incarnation())
-    FROM truerank.correct_events(%s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s)"""
+    FROM truerank.correct_events(
+        %s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s, '{final}')"""
 _WHERE = "SELECT * FROM truerank.events_where(%s, %s, %s, %s, %s, %s::integer)"
 
 

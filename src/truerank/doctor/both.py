@@ -3,7 +3,15 @@
 from collections.abc import Callable, Iterator
 from time import time
 
-from truerank.doctor.findings import Deployment, Finding, Severity, name_of, ok, warning
+from truerank.doctor.findings import (
+    Deployment,
+    Finding,
+    Severity,
+    counted,
+    name_of,
+    ok,
+    warning,
+)
 from truerank.read.verdict import Verdict
 
 _APART_S_MAX = 1.0
@@ -41,8 +49,8 @@ def pipeline(here: Deployment) -> Iterator[Finding]:
         status = here.status
         yield ok(
             pipeline,
-            f"{status.workers} workers hold {status.groups_leased} of {status.groups} groups;"
-            f" {status.groups_live} have a copy in Redis",
+            f"{counted(status.workers, 'worker holds', 'workers hold')} {status.groups_leased} of"
+            f" {status.groups} groups; {status.groups_live} of them read from Redis",
         )
 
 

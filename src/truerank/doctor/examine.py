@@ -7,7 +7,7 @@ import redis
 
 from truerank.client import Truerank
 from truerank.connections import urls
-from truerank.doctor import both, postgres, schema, valkey
+from truerank.doctor import both, permissions, postgres, schema, valkey
 from truerank.doctor.findings import Check, Deployment, Finding, Severity, warning
 from truerank.settings import Settings
 
@@ -24,11 +24,14 @@ CHECKS: tuple[Check, ...] = (
     schema.indexes,
     schema.time_zones,
     schema.held_back,
+    schema.outbox,
+    schema.large_rankings,
     valkey.redis_version,
     valkey.eviction,
     valkey.memory,
     valkey.persistence,
     valkey.role,
+    permissions.redis_permissions,
     both.clocks,
     both.pipeline,
 )

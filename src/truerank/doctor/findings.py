@@ -54,6 +54,11 @@ def name_of(check: Callable[..., object]) -> str:
     return check.__name__.replace("_", " ")
 
 
+def counted(number: int | None, one: str, many: str) -> str:
+    """A number with its noun and verb: `1 worker holds`, `2 workers hold`."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def ok(check: Callable[..., object], message: str) -> Finding:
     """All is well."""
     return Finding(check=name_of(check), severity=Severity.OK, message=message)

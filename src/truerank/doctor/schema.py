@@ -5,10 +5,28 @@ from collections.abc import Iterator
 from truerank.doctor.findings import Deployment, Finding, error, ok, warning
 from truerank.errors import SchemaMismatch
 from truerank.schema import migrate, sql
+from truerank.telemetry.words import bytes_words
 
 _OPEN_MS_MAX = 300_000
 _XIDS_MAX = 1_000_000
 _NAMED_MAX = 5
+_LATE_MS_MAX = 60_000
+_MEMBERS_MAX = 5_000_000
+# Without reading a standing: the planner knows how frequent the most frequent rankings are.
+_LARGEST = """
+    SELECT b.key, (truerank.season_of_ranking(b, s.ranking)).label,
+           (s.share * c.reltuples)::bigint AS members
+    FROM pg_stats AS p, pg_class AS c,
+         unnest(p.most_common_vals::text::bigint[], p.most_common_freqs) AS s (ranking, share)
+         JOIN truerank.board AS b ON b.id = s.ranking >> 36
+    WHERE p.schemaname = 'truerank' AND p.tablename = 'standing' AND p.attname = 'ranking'
+      AND c.oid = 'truerank.standing'::regclass AND s.share * c.reltuples > %s
+    ORDER BY members DESC"""
+_LET_GO = {
+    "lock": "end its transaction: SELECT pg_terminate_backend(pid)",
+    "copy": "bring Redis back; a copy that nobody brings forward is given up after"
+    " TRUERANK_DEAD_S, or once the outbox exceeds TRUERANK_OUTBOX_BYTES_MAX",
+}
 # Those without which a common question reads a whole table.
 _INDEXES = {
     "board_key",
@@ -76,6 +94,50 @@ def time_zones(here: Deployment) -> Iterator[Finding]:
         )
     if not rows:
         yield ok(time_zones, "the zones of all boards are known")
+
+
+def outbox(here: Deployment) -> Iterator[Finding]:
+    """The outbox is emptied in turn: nothing holds up a segment that is due."""
+    status, settings = here.status, here.settings
+    if status.segment is None or status.segment_age_ms is None:
+        yield warning(outbox, "could not be examined", "see what `truerank status` says")
+        return
+    late_ms = status.segment_age_ms - settings.segment_s * 1000
+    large = status.segment_bytes[status.segment] > settings.segment_bytes_max
+    if late_ms < _LATE_MS_MAX and not large:
+        size = bytes_words(status.outbox_bytes or 0)
+        yield ok(outbox, f"{size}, written to one segment for {status.segment_age_ms // 1000} s")
+        return
+    due = f"overdue for {late_ms // 1000} s" if late_ms > 0 else "larger than it should be"
+    held = here.conn.execute("SELECT kind, name, age_ms FROM truerank.ring_held_by()").fetchall()
+    for kind, name, age_ms in held[:_NAMED_MAX]:
+        age = "" if age_ms is None else f" for {age_ms // 1000} s"
+        told = f"{name} has a lock on it{age}" if kind == "lock" else f"{name} is behind{age}"
+        yield warning(
+            outbox,
+            f"the segment that is written to is {due}, and the next can't be emptied: {told}",
+            _LET_GO[kind],
+        )
+    if not held:
+        yield warning(
+            outbox,
+            f"the segment that is written to is {due}, though nothing holds up the next",
+            "see that a worker runs, and what its log says",
+        )
+
+
+def large_rankings(here: Deployment) -> Iterator[Finding]:
+    """No season of a board has more members than this release is measured with."""
+    rows = here.conn.execute(_LARGEST, (_MEMBERS_MAX,)).fetchall()
+    for board, label, members in rows[:_NAMED_MAX]:
+        yield warning(
+            large_rankings,
+            f"board {board!r}, season {label}: about {members:,} members",
+            "let Redis have room for two copies, and expect a rebuild to take minutes; where most"
+            " are idle, a season of its own per month is smaller than one for ever",
+        )
+    if not rows:
+        yield ok(large_rankings, f"none has more than {_MEMBERS_MAX:,} members, by estimate")
 
 
 def held_back(here: Deployment) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from truerank.doctor.findings import Deployment, Finding, error, ok, warning
 from truerank.read.status import server_name
+from truerank.telemetry.words import bytes_words
 
 _VALKEY_MAJORS = {8, 9}
 _REDIS_MAJORS = {7, 8}
@@ -31,7 +32,15 @@ def redis_version(here: Deployment) -> Iterator[Finding]:
 def eviction(here: Deployment) -> Iterator[Finding]:
     """Nothing may be evicted: a board that lost a part would not be one."""
     policy = here.info["maxmemory_policy"]
-    if policy == "noeviction":
+    evicted = int(here.info["evicted_keys"])
+    if policy == "noeviction" and evicted:
+        yield warning(
+            eviction,
+            f"{evicted} keys were evicted since the server's start, before maxmemory-policy was"
+            " set to noeviction, or from other tenants",
+            "see with `truerank reconcile` that no board lost a part; then CONFIG RESETSTAT",
+        )
+    elif policy == "noeviction":
         yield ok(eviction, "nothing is evicted")
     else:
         yield error(
@@ -44,22 +53,23 @@ def eviction(here: Deployment) -> Iterator[Finding]:
 def memory(here: Deployment) -> Iterator[Finding]:
     """There is room for a second copy of everything: a rebuild needs it."""
     used, limit = int(here.info["used_memory"]), int(here.info["maxmemory"])
+    words = f"{bytes_words(used)} of {bytes_words(limit)} used"
     if limit == 0:
-        yield ok(memory, f"{used} bytes used, no limit set")
+        yield ok(memory, f"{bytes_words(used)} used, no limit set")
     elif used > _FULL * limit:
         yield error(
             memory,
-            f"{used} of {limit} bytes used: writes will be refused",
+            f"{words}: writes will be refused",
             "raise maxmemory, or give Truerank a server of its own",
         )
     elif 2 * used > limit:
         yield warning(
             memory,
-            f"{used} of {limit} bytes used: a copy can't be filled beside the one that is read",
+            f"{words}: a copy can't be filled beside the one that is read",
             "raise maxmemory to twice what the boards need",
         )
     else:
-        yield ok(memory, f"{used} of {limit} bytes used")
+        yield ok(memory, words)
 
 
 def persistence(here: Deployment) -> Iterator[Finding]:

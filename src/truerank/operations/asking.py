@@ -6,10 +6,12 @@ from truerank.command import board as boards
 from truerank.errors import InvalidInput
 from truerank.model import Consistency, Histogram, Need, Numbering, Page, PageRequest, Source
 from truerank.operations.base import Base
+from truerank.read.answers import ANY
 from truerank.read.histogram import spread
+from truerank.read.projected import keeps
 from truerank.steps import Steps
 
-ANY = Consistency()
+_FALLBACKS = {Need.ANY, Need.AT_LEAST, Need.MAX_AGE}
 
 
 class Asking(Base):
@@ -56,7 +58,7 @@ class Asking(Base):
             score_max=score_max,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._asked(board, season, request, consistency, source, names=names))
+        return self._asked(board, season, request, consistency, source, names=names)
 
     def around_rank(
         self,
@@ -79,7 +81,7 @@ class Asking(Base):
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._asked(board, season, request, consistency, source, names=names))
+        return self._asked(board, season, request, consistency, source, names=names)
 
     def count_scores(
         self,
@@ -108,7 +110,7 @@ class Asking(Base):
             A page with `counts` in the order asked.
         """
         request = PageRequest(scores=tuple((score, tuple(ties)) for score in scores))
-        return (yield from self._asked(board, season, request, consistency, source))
+        return self._asked(board, season, request, consistency, source)
 
     def histogram(
         self,
@@ -153,7 +155,10 @@ class Asking(Base):
             page = yield from self._answers.page(
                 board, season, request, consistency=needed, source=insisted
             )
-        asked = needed.need if insisted is None else "insisted"  # no fallback then
+        asked = str(needed.need) if insisted is None else "insisted"  # no fallback then
+        if page.freshness.source is Source.DATABASE and asked in _FALLBACKS:
+            found, _ = yield from self._answers.board(board)
+            asked = asked if keeps(found, request) else "not_kept"
         self._meter.read_answered(page.freshness.source, asked)
         return (yield from self._names.added(page)) if names else page
 
@@ -164,4 +169,4 @@ def _consistency(given: Consistency | str) -> Consistency:
     need = boards.choice(Need, given, "consistency")
     if need in {Need.AT_LEAST, Need.MAX_AGE}:
         raise InvalidInput(f"{need} needs a value: Consistency.{need}(...)", field="consistency")
-    return Consistency(need=need)
+    return ANY if need is Need.ANY else Consistency(need=need)

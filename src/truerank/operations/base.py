@@ -27,10 +27,15 @@ class Base:
     def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         self._prefix = settings.prefix
         self._meter = meter or Meter()
-        self._expected = Expected(heartbeat_ms=settings.heartbeat_ms, segment_s=settings.segment_s)
+        self._expected = Expected(
+            heartbeat_ms=settings.heartbeat_ms,
+            segment_s=settings.segment_s,
+            outbox_bytes_max=settings.outbox_bytes_max,
+        )
         self._answers = Answers(settings)
         self._names = Names(settings.names_cache_ms)
         self._held_s = settings.cache_max_ms / 1000
+        self._remembered_s = settings.board_cache_ms / 1000
 
     @property
     def answers(self) -> Answers:

@@ -123,7 +123,7 @@ class Governing(Base):
         Raises:
             BoardUnknown: no board has this key.
         """
-        board, _ = yield from boards.find_board(key)
+        board, _, _ = yield from boards.find_board(key)
         return board
 
     def create_season(
@@ -168,6 +168,9 @@ class Governing(Base):
         return (yield from seasons.list_seasons(found, period=period, limit=limit, offset=offset))
 
     def season(self, board: str, label: str | None = None) -> Steps[Season]:
-        """The season a label names; without one `all` where kept, else the current one."""
+        """The season a label names; without one `all` where kept, else the current one.
+
+        Where it is frozen, with the ranking that readers are shown, and since when.
+        """
         found, _ = yield from self._answers.board(board)
-        return (yield from self._answers.season(found, label))
+        return (yield from self._answers.shown(found, label))

@@ -186,6 +186,7 @@ class Members(Base):
         try:
             yield from wait_visible(groups, said.token, prefix=self._prefix, timeout_s=timeout_s)
         except NotVisibleYet:
+            self._answers.floors.doubt(None if said.board is None else groups)
             return said
         # A server that missed the hint gives out what it holds until then.
         if self._held_s > 0:

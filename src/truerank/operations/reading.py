@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from truerank.command import board as boards
 from truerank.model import Consistency, Numbering, Page, PageRequest, Source, Token
-from truerank.operations.asking import ANY, Asking
+from truerank.operations.asking import Asking
+from truerank.read.answers import ANY
 from truerank.read.status import Status, status
 from truerank.read.waiting import wait_visible
 from truerank.steps import Steps
@@ -38,7 +39,8 @@ class Reading(Asking):
             cursor: `next` or `previous` of a page: the rows after it, or before it. Members who
                 don't move meanwhile are neither repeated nor left out.
             member: whose place and neighbourhood come in the same answer, from one snapshot.
-            around_limit: rows of the neighbourhood; never more than the board has.
+            around_limit: rows of the neighbourhood; never more than the board has. Those that the
+                page itself shows are left out of it.
             names: also say who the members are: their names and public details, where PostgreSQL
                 answers or this client asked it within seconds.
             numbering: `competition` 1224, `ordinal` 1234 or `dense` 1223. The projection keeps
@@ -56,7 +58,7 @@ class Reading(Asking):
             around_limit=around_limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._asked(board, season, request, consistency, source, names=names))
+        return self._asked(board, season, request, consistency, source, names=names)
 
     def around(
         self,
@@ -81,7 +83,7 @@ class Reading(Asking):
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._asked(board, season, request, consistency, source, names=names))
+        return self._asked(board, season, request, consistency, source, names=names)
 
     def places(
         self,
@@ -116,7 +118,7 @@ class Reading(Asking):
             percentile=percentile,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return (yield from self._asked(board, season, request, consistency, source, names=names))
+        return self._asked(board, season, request, consistency, source, names=names)
 
     def place(
         self,
@@ -131,17 +133,15 @@ class Reading(Asking):
         source: Source | str | None = None,
     ) -> Steps[Page]:
         """The place of one member, as the only one of `places`."""
-        return (
-            yield from self.places(
-                board,
-                (member,),
-                season,
-                percentile=percentile,
-                names=names,
-                numbering=numbering,
-                consistency=consistency,
-                source=source,
-            )
+        return self.places(
+            board,
+            (member,),
+            season,
+            percentile=percentile,
+            names=names,
+            numbering=numbering,
+            consistency=consistency,
+            source=source,
         )
 
     def wait_visible(

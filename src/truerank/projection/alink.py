@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
-from redis.asyncio.connection import BlockingConnectionPool
+from redis.asyncio.connection import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -15,10 +15,11 @@ from truerank.projection.link import (
     connection_options,
     eval_body,
     evalsha,
-    is_crowded,
+    packed,
     refusal,
     run_id_in,
 )
+from truerank.projection.pools import AsyncPool, Crowded
 from truerank.projection.scripts import reply_name
 from truerank.steps import ScriptCall
 from truerank.telemetry.meter import Meter
@@ -38,13 +39,14 @@ class AsyncLink:
     ) -> None:
         self.meter = meter or Meter()
         self.breaker = breaker or Breaker(told=self.meter.breaker_changed)
-        self._pool = BlockingConnectionPool.from_url(
+        made = ConnectionPool.from_url(
             url,
-            max_connections=connections_max,
-            timeout=timeout_ms / 1000,  # for one to become free
             redis_connect_func=_greet,
             retry=Retry(NoBackoff(), 0),
             **connection_options(timeout_ms),
+        )
+        self._pool = AsyncPool(
+            made.make_connection, connections_max=connections_max, wait_s=timeout_ms / 1000
         )
 
     async def call(self, call: ScriptCall) -> tuple[Any, str | None]:
@@ -93,7 +95,7 @@ class AsyncLink:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._pool.disconnect()
+        await self._pool.close()
 
 
 async def _greet(connection: Any) -> None:
@@ -107,7 +109,7 @@ async def _greet(connection: Any) -> None:
 
 
 async def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    await connection.send_packed_command(connection.pack_commands(commands))
+    await connection.send_packed_command(packed(commands))
     replies: list[Any] = []
     for _ in commands:
         try:
@@ -120,7 +122,7 @@ async def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read, also when cancelled."""
 
-    def __init__(self, pool: BlockingConnectionPool, breaker: Breaker) -> None:
+    def __init__(self, pool: AsyncPool, breaker: Breaker) -> None:
         self._pool = pool
         self._breaker = breaker
 
@@ -128,9 +130,9 @@ class _Borrowed:
         if not self._breaker.admit():
             raise refusal(self._breaker)
         try:
-            self._connection: Any = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # untyped there
+            self._connection: Any = await self._pool.borrow()
         except (RedisError, OSError) as exc:
-            if not is_crowded(exc):
+            if not isinstance(exc, Crowded):
                 self._breaker.failed()
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
@@ -139,7 +141,7 @@ class _Borrowed:
         if kind is not None:
             # A reply may still be on its way: the next borrower must not read it.
             await self._connection.disconnect(nowait=True)
-        await self._pool.release(self._connection)
+        self._pool.give_back(self._connection)
         if isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError):
             self._breaker.failed()
             raise ProjectionUnavailable(f"Redis did not answer: {exc}") from exc

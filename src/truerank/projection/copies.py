@@ -5,8 +5,9 @@ A generation is one complete copy. Redis decides which is live; PostgreSQL lists
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -114,8 +115,26 @@ class Copies:
         ]
         return [copy for copy in copies if copy is not None]
 
-    def begin(self, conn: Connection, groups: Sequence[int], epoch: str, tick: Tick) -> list[Copy]:
-        """Make an empty generation of each group, starting at `tick`; listed before it exists."""
+    def begin(
+        self,
+        conn: Connection,
+        groups: Sequence[int],
+        epoch: str,
+        tick: Tick,
+        *,
+        cause: str = "lost",
+        rows_about: Mapping[int, int] = MappingProxyType({}),
+    ) -> list[Copy]:
+        """Make an empty generation of each group, starting at `tick`; listed before it exists.
+
+        Args:
+            conn: in autocommit.
+            groups: without one that is being filled.
+            epoch: of the source.
+            tick: that was just taken.
+            cause: why, as `schema/functions/note_generations.sql` names it.
+            rows_about: by group, how many standings it is about to hold.
+        """
         meta = {
             "epoch": epoch,
             "cursor": cursor_text(tick, tick.snapshot),
@@ -133,8 +152,17 @@ class Copies:
             for group in groups
         ]
         conn.execute(
-            "SELECT truerank.note_generations(%s::uuid[], %s::smallint[], %s, %s, %s::pg_snapshot)",
-            ([copy.generation for copy in copies], list(groups), epoch, tick.id, tick.snapshot),
+            "SELECT truerank.note_generations(%s::uuid[], %s::smallint[], %s, %s, %s::pg_snapshot,"
+            " %s, %s::bigint[])",
+            (
+                [copy.generation for copy in copies],
+                list(groups),
+                epoch,
+                tick.id,
+                tick.snapshot,
+                cause,
+                [rows_about.get(group, 0) for group in groups],
+            ),
         )
         crashpoint("generation_listed")
         fields = [word for pair in meta.items() for word in pair]
@@ -173,7 +201,8 @@ class Copies:
         """Let readers read the first of each pair instead of the second.
 
         Not where either copy has moved since it was read, and never to a copy that shows less
-        than the live one. Whatever was live before is retired.
+        than the live one. Whatever was live before is retired, unless the switch was asked for
+        with a way back.
 
         Returns:
             The groups that switched.
@@ -207,20 +236,49 @@ class Copies:
             if reply == SwitchReply.SWITCHED
         ]
         crashpoint("after_switch")
-        self.note_live(conn, switched)
+        former = self.note_live(conn, switched)
         crashpoint("switch_noted")
         # Another worker may have switched to the same copy meanwhile.
         old = [(new.group, before.get(new.group, new.generation)) for new in switched]
-        names = {new.generation for new in switched}
+        names = {new.generation for new in switched} | former
         self.retire(conn, [(group, name) for group, name in old if name not in names])
         return {new.group for new in switched}
 
-    def note_live(self, conn: Connection, copies: Sequence[Copy]) -> None:
-        """Note in PostgreSQL which copies Redis says are live."""
-        conn.execute(
+    def note_live(self, conn: Connection, copies: Sequence[Copy]) -> set[str]:
+        """Note in PostgreSQL which copies Redis says are live.
+
+        Returns:
+            The generations before them that follow along, so that there is a way back.
+
+        Source: `schema/functions/note_switches.sql`.
+        """
+        rows = conn.execute(
             "SELECT truerank.note_switches(%s::uuid[], %s::smallint[])",
             ([copy.generation for copy in copies], [copy.group for copy in copies]),
+        ).fetchall()
+        return {generation.hex for (generation,) in rows}
+
+    def formers(self, conn: Connection, groups: Sequence[int]) -> set[str]:
+        """The generations of these groups that follow along."""
+        return {name for _, name, state in self.listed(conn, groups) if state == "former"}
+
+    def formers_over(self, conn: Connection, groups: Sequence[int]) -> set[str]:
+        """The generations of these groups that followed along for as long as they were to.
+
+        Source: `schema/functions/formers_over.sql`.
+        """
+        rows = conn.execute("SELECT truerank.formers_over(%s::smallint[])", (list(groups),))
+        return {generation.hex for (generation,) in rows.fetchall()}
+
+    def fillings(self, conn: Connection, generations: Sequence[str]) -> dict[str, tuple[str, int]]:
+        """Of copies that are being filled: why, and how many standings their scan has brought in.
+
+        Source: `schema/functions/fillings.sql`.
+        """
+        rows = conn.execute(
+            "SELECT id, cause, rows FROM truerank.fillings(%s::uuid[])", (list(generations),)
         )
+        return {generation.hex: (cause, scanned) for generation, cause, scanned in rows.fetchall()}
 
     def hide(self, groups: Sequence[int]) -> None:
         """Take pointers away: nobody is served from these groups until the next switch."""

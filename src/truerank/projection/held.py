@@ -1,5 +1,6 @@
 """One copy of a group as a worker holds it, and the script calls that bring it forward."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,6 +8,9 @@ from truerank.outbox.ticks import Part, Tick
 from truerank.projection.copies import Copy, cursor_text, named_tick
 from truerank.projection.keys import GenerationKeys, GroupKeys
 from truerank.steps import ScriptCall
+
+_HEAD = 9  # bytes of a row before its sort key: operation and version
+_STATE_HEAD = 10  # of a row of states before its member: also the state
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,9 +28,19 @@ class Held:
     since_tick: tuple[int, str]
     base: int  # the last tick that was read whole: older ones aren't needed
     live: bool
+    former: bool = False  # was live, and follows along so that there is a way back
+    cause: str = "lost"  # why it was begun
+    scanned: int = 0  # standings that its scan has brought in
+
+    @property
+    def warming(self) -> bool:
+        """Whether it is on its way to become live."""
+        return not self.live and not self.former
 
     @classmethod
-    def of(cls, copy: Copy, *, live: bool) -> "Held":
+    def of(
+        cls, copy: Copy, *, live: bool, former: bool = False, cause: str = "lost", scanned: int = 0
+    ) -> "Held":
         """Start from what the copy's meta says."""
         return cls(
             copy=copy,
@@ -36,6 +50,9 @@ class Held:
             since_tick=named_tick(copy.cursor),
             base=int(copy.base),
             live=live,
+            former=former,
+            cause=cause,
+            scanned=scanned,
         )
 
     def ticks(self) -> list[tuple[int, str]]:
@@ -177,9 +194,18 @@ def _apply_call(
 
 
 def fill_call(
-    held: Held, keys: GroupKeys, parts: Sequence[Part], position: str, tick: Tick
+    held: Held, keys: GroupKeys, parts: Sequence[Part], scan: tuple[str, str], tick: Tick
 ) -> ScriptCall:
-    """The call that brings one chunk of a scan into a warming copy and moves the scan."""
+    """The call that brings rows of a scan into a warming copy and moves the scan.
+
+    Args:
+        held: the copy.
+        keys: of its group.
+        parts: the rows.
+        scan: the position that is required, and the one after the rows.
+        tick: taken after the rows were read.
+    """
+    required, position = scan
     generation = keys.generation(held.copy.generation)
     return ScriptCall(
         "fill",
@@ -191,13 +217,42 @@ def fill_call(
         ],
         [
             held.copy.epoch,
-            held.copy.scan,
+            required,
             position,
             f"{tick.id}:{tick.nonce}",
             tick.snapshot if position == "done" else "",
             *(word for part in parts for word in _words(part)),
         ],
     )
+
+
+def fill_calls(
+    held: Held,
+    keys: GroupKeys,
+    parts: Sequence[Part],
+    position: str,
+    tick: Tick,
+    *,
+    rows_max: int,
+) -> list[tuple[ScriptCall, str]]:
+    """The calls that bring a chunk of a scan into a copy, each requiring what the one before wrote.
+
+    With each, the position after it.
+    """
+    pieces = list(chunks(parts, rows_max)) or [[]]
+    calls: list[tuple[ScriptCall, str]] = []
+    required = held.copy.scan
+    for n, piece in enumerate(pieces, 1):
+        after = position if n == len(pieces) else _position(piece[-1])
+        calls.append((fill_call(held, keys, piece, (required, after), tick), after))
+        required = after
+    return calls
+
+
+def _position(part: Part) -> str:
+    """Where a scan is after the last row of a part."""
+    member = part.rows[-1][_STATE_HEAD if part.key_bytes < 0 else _HEAD + part.key_bytes :]
+    return json.dumps([part.ranking, member.decode()])
 
 
 def _words(part: Part) -> tuple[int | bytes, ...]:

@@ -1,66 +1,33 @@
-"""The copies that a worker holds: adopted, begun, filled, and switched to.
+"""The copies that a worker holds: adopted from what Redis has, and examined when ticks are missing.
 
 A copy whose call was refused is put among the unread: only what Redis says now tells where to go
 on. Filling a copy, repairing one, and following a new epoch are the same path.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 import structlog
-from redis.exceptions import ResponseError
 
-from truerank.crashpoints import crashpoint
-from truerank.errors import ProjectionUnavailable, SourceSuperseded
-from truerank.outbox import ticks
-from truerank.outbox.ticks import Batch, Connection, Part, Tick
-from truerank.projection.copies import Copies, Copy
-from truerank.projection.filling import scan_chunk
-from truerank.projection.held import Held, Stamp, fill_call, probe_call, probed
-from truerank.projection.link import Link
-from truerank.projection.parking import Parking
-from truerank.projection.patrol import Patrol
-from truerank.projection.poison import Refused, is_poison, misread, sift
-from truerank.projection.scripts import FillReply
-from truerank.steps import ScriptCall
+from truerank.errors import SourceSuperseded
+from truerank.outbox.ticks import Batch
+from truerank.projection.copies import Copy
+from truerank.projection.filling import Filling
+from truerank.projection.held import Held
 
 _EPOCH = re.compile(r"[0-9a-f]{32}")
 
 
-class Holding:
+class Holding(Filling):
     """Which copies a worker holds, and which groups it has yet to read from Redis.
 
-    Args:
-        conn: in autocommit.
-        link: to the server that holds the copies.
-        prefix: of all keys.
-        rows_max: standings in one chunk of a scan.
-        publish: the command that gives hints.
+    The classes below it see to what becomes of them: `Stock` begins copies and gives them up,
+    `Mending` replaces what is damaged, `Filling` makes new ones live.
     """
 
-    def __init__(
-        self, conn: Connection, link: Link, prefix: str, *, rows_max: int, publish: str = "PUBLISH"
-    ) -> None:
-        self._conn = conn
-        self._link = link
-        self._rows_max = rows_max
-        self._publish = publish
-        self._epoch = ""
-        self._suspects: set[tuple[str, str]] = set()  # generations for which a script failed
-        self.source = ""  # cluster and timeline of the WAL
-        self._life = ""  # of the server, as last noted
-        self._lives = ""
-        self.copies = Copies(link, prefix)
-        self.parking = Parking(conn, link, self.copies)
-        self._patrol = Patrol(link, self.copies)
-        self.held: list[Held] = []
-        self.unread: set[int] = set()
-
-    @property
-    def filling(self) -> bool:
-        """Whether a copy is on its way to become live."""
-        return any(not held.live for held in self.held)
+    source = ""  # cluster and timeline of the WAL
+    _life = ""  # of the server, as last noted
+    _lives = ""
 
     def adopt(self, unread: Collection[int]) -> None:
         """Read from Redis what there is of some unread groups, and begin what there isn't.
@@ -68,8 +35,10 @@ class Holding:
         Raises:
             SourceSuperseded: a server that was promoted later feeds a copy.
         """
+        unread = set(unread) | self._setbacks.rested(self.postponed)
         if not unread:
             return
+        self.postponed -= unread
         row = self._conn.execute(
             "SELECT truerank.current_epoch(), truerank.wal_source()"
         ).fetchone()
@@ -78,20 +47,15 @@ class Holding:
         groups = sorted(unread)
         self.held = [held for held in self.held if held.copy.group not in unread]
         self.parking.load(groups)
+        self._orders.load({held.copy.group for held in self.held} | set(groups))
         pointed = self.copies.pointed(groups)
         live = self.copies.read(list(pointed.items()))
-        listed = [
-            (group, name, state)
-            for group, name, state in self.copies.listed(self._conn, groups)
-            if pointed.get(group) != name or all(copy.generation != name for copy in live)
-        ]
-        # One that was live becomes so again where only the pointer to it was lost.
-        lost = set(groups) - {copy.group for copy in live}
+        whole = {(copy.group, copy.generation) for copy in live}
         others = self.copies.read(
             [
                 (group, name)
-                for group, name, state in listed
-                if state == "warming" or (state == "live" and group in lost)
+                for group, name, state in self.copies.listed(self._conn, groups)
+                if (group, name) not in whole and state in {"warming", "live", "former"}
             ]
         )
         self._check_source([*live, *others])
@@ -99,25 +63,49 @@ class Holding:
         # Versions of another epoch mean nothing: better no answer than an invented one.
         strange = [copy for copy in live if copy.epoch != self._epoch]
         self.copies.hide([copy.group for copy in strange])
-        kept = [copy for copy in others if copy.epoch == self._epoch]
-        names = {copy.generation for copy in kept}
-        self.copies.retire(
-            self._conn,
-            [(copy.group, copy.generation) for copy in strange]
-            + [(group, name) for group, name, _ in listed if name not in names],
-        )
+        # Not only those listed: a source that was set back doesn't know of them.
+        self.copies.retire(self._conn, [(copy.group, copy.generation) for copy in strange])
+        live = [copy for copy in live if copy not in strange]
         # A worker may have ended between its switch and the note of it.
-        self.copies.note_live(self._conn, [copy for copy in live if copy not in strange])
-        self.held += [Held.of(copy, live=True) for copy in live if copy not in strange]
-        self.held += [Held.of(copy, live=False) for copy in kept]
+        self.copies.note_live(self._conn, live)
+        self._sort(groups, live, [copy for copy in others if copy.epoch == self._epoch])
         mine = [held for held in self.held if held.copy.group in unread]
         broken = {copy.generation for copy in self.parking.adopt([held.copy for held in mine])}
         self.abandon([held for held in mine if held.copy.generation in broken])
-        self._begin(sorted(set(groups) - {held.copy.group for held in self.held}))
+        missing = set(groups) - {held.copy.group for held in self.held}
+        self.postponed |= missing - self._setbacks.rested(missing)
+        self._begin(sorted(missing), cause="lost")
         self.unread -= set(groups)
         names = {held.copy.generation for held in self.held}
         self.parking.keep(names)
         self._suspects = {each for each in self._suspects if each[0] in names}
+        self._proofs = {name: proof for name, proof in self._proofs.items() if name in names}
+
+    def _sort(self, groups: Sequence[int], live: Sequence[Copy], others: Sequence[Copy]) -> None:
+        """Take in hand what is of use of the copies that Redis has; the rest is retired."""
+        served = {copy.group for copy in live}
+        names = {copy.generation for copy in live}
+        states = {
+            name: (group, state)
+            for group, name, state in self.copies.listed(self._conn, groups)
+            if name not in names
+        }
+        self.held += [Held.of(copy, live=True) for copy in live]
+        found = {copy.generation: copy for copy in others}
+        fillings = self.copies.fillings(self._conn, list(found))
+        kept: set[str] = set()
+        for name, (group, state) in states.items():
+            copy = found.get(name)
+            # One that was live, or followed it, becomes so again where the live one is lost.
+            if copy is None or not (state in {"warming", "former"} or group not in served):
+                continue
+            kept.add(name)
+            cause, scanned = fillings.get(name, ("lost", 0))
+            former = state == "former" and group in served
+            self.held.append(Held.of(copy, live=False, former=former, cause=cause, scanned=scanned))
+        self.copies.retire(
+            self._conn, [(group, name) for name, (group, _) in states.items() if name not in kept]
+        )
 
     def _check_source(self, copies: Sequence[Copy]) -> None:
         """Refuse to go on where a server of the same cluster, promoted later, has fed a copy.
@@ -178,133 +166,6 @@ class Holding:
             self._life, self._lives = batch.life, row[0]
         return self._lives
 
-    def _begin(self, groups: Sequence[int], due: Mapping[int, set[int]] | None = None) -> None:
-        """Start to fill a new copy of each group, without what is parked and not due."""
-        if groups:
-            crashpoint("before_begin")
-            tick = self._tick()
-            copies = self.copies.begin(self._conn, groups, self._epoch, tick)
-            if due is None:
-                due = self.parking.due(groups)
-            self.parking.begin(copies, due)
-            self.held += [Held.of(copy, live=False) for copy in copies]
-
-    def _tick(self) -> Tick:
-        tick = ticks.take_tick(self._conn, since=None, anyway=True)
-        assert tick is not None, "a tick asked for anyway is always taken"
-        self._link.meter.tick_taken()
-        return tick
-
-    def refill(self, held: Held, rankings: Sequence[bytes]) -> None:
-        """Fill a new copy in place of one whose rankings are damaged."""
-        group = held.copy.group
-        if not held.live and group in self.unread:
-            return  # a script that failed left them so: another new copy would end the same
-        _log().warning("ranking_damaged", group=group, rankings=rankings, live=held.live)
-        if not held.live:
-            self.held = [other for other in self.held if other is not held]
-            self.copies.retire(self._conn, [(group, held.copy.generation)])
-        if all(other.live for other in self.held if other.copy.group == group):
-            self._begin([group])
-
-    def retry(self, groups: Collection[int]) -> None:
-        """Begin a new copy wherever a parked ranking is due again and none is on its way."""
-        due = self.parking.due(groups)
-        filling = {held.copy.group for held in self.held if not held.live}
-        self._begin(sorted(due.keys() - filling - self.unread), due)
-
-    def follow_dense(self) -> None:
-        """Begin a new copy wherever dense counting was turned on or off since the last one."""
-        known: dict[int, int] = {}
-        for held in self.held:
-            group, turns = held.copy.group, held.copy.dense_turns
-            known[group] = max(turns, known.get(group, 0))
-        wanted = self.copies.dense_turns(self._conn, sorted(known.keys() - self.unread))
-        behind = {group for group, turns in wanted.items() if turns > known[group]}
-        if not behind:
-            return
-        _log().info("dense_changed", groups=sorted(behind))
-        given_up = [held for held in self.held if held.copy.group in behind and not held.live]
-        self.held = [held for held in self.held if held not in given_up]
-        self.copies.retire(self._conn, [(h.copy.group, h.copy.generation) for h in given_up])
-        self._begin(sorted(behind))
-
-    def look_round(self) -> None:
-        """Look at some rankings that nobody writes to; fill anew what lost something."""
-        for copy, damaged in self._patrol.visit([held.copy for held in self.held if held.live]):
-            left_out = self.parking.left_out(copy.generation)
-            new = [ranking for ranking in damaged if int(ranking) not in left_out]
-            if new or not damaged:
-                held = next(h for h in self.held if h.copy.generation == copy.generation)
-                self.refill(held, new)
-
-    def suspect(self, held: Held, script: str) -> None:
-        """A script failed: let what it is called for next with this copy be tried in pieces."""
-        self._suspects.add((held.copy.generation, script))
-        self.unread.add(held.copy.group)
-
-    def abandon(self, broken: Sequence[Held]) -> None:
-        """Give up copies that nothing can be applied to; new ones are begun."""
-        if not broken:
-            return
-        _log().error("copies_broken", groups=[held.copy.group for held in broken])
-        self.copies.hide([held.copy.group for held in broken if held.live])
-        self.held = [held for held in self.held if held not in broken]
-        self.copies.retire(self._conn, [(h.copy.group, h.copy.generation) for h in broken])
-        self.unread |= {held.copy.group for held in broken}
-
-    def sound(self, held: Held, parts: Sequence[Part], stamp: Stamp) -> list[Part] | None:
-        """What of a batch can be applied to a copy; the rest is parked. None: nothing just now."""
-        pending = held.pending
-
-        def call(tried: Sequence[Part]) -> ScriptCall:
-            nonlocal pending
-            keys = self.copies.group(held.copy.group)
-            made = probe_call(held, keys, tried, stamp, pending=pending, publish=self._publish)
-            pending = probed(stamp)
-            return made
-
-        sound = self._sound(held, parts, "apply", call)
-        held.pending = pending
-        return sound
-
-    def _sound(
-        self,
-        held: Held,
-        parts: Sequence[Part],
-        script: str,
-        call: Callable[[Sequence[Part]], ScriptCall],
-    ) -> list[Part] | None:
-        copy = held.copy
-        left_out = self.parking.left_out(copy.generation)
-        sent = [part for part in parts if part.ranking not in left_out]
-        wrong = [refused for part in sent if (refused := misread(part)) is not None]
-        # The source says so: it would say the same to a new copy.
-        if wrong and not self._park(held, wrong, at_once=False):
-            return None
-        if (copy.generation, script) in self._suspects:
-            kept = _without(sent, wrong)
-            sifted = sift(self._link, call, kept, rows_max=self._rows_max)
-            if sifted.moved:
-                self.unread.add(copy.group)
-                return None
-            self._suspects.discard((copy.generation, script))
-            if sifted.broken:
-                self.abandon([held])
-                return None
-            if sifted.refused and not self._park(held, sifted.refused, at_once=held.live):
-                return None
-            wrong += sifted.refused
-            if sifted.refused and held.live:
-                self.retry([copy.group])
-        return _without(sent, wrong)
-
-    def _park(self, held: Held, refused: Sequence[Refused], *, at_once: bool) -> bool:
-        if self.parking.park(held.copy, refused, at_once=at_once):
-            return True
-        self.abandon([held])
-        return False
-
     def examine(self, together: list[Held], batch: Batch, groups: set[int]) -> None:
         """Decide why ticks are missing: pruned means a new copy, regressed a new epoch."""
         pruned = [held for held in together if held.base < batch.floor_tick]
@@ -323,90 +184,8 @@ class Holding:
         self.copies.retire(
             self._conn, [(h.copy.group, h.copy.generation) for h in pruned if not h.live]
         )
-        self._begin(sorted(pruned_groups - {held.copy.group for held in self.held}))
-
-    def fill(self) -> list[Part]:
-        """Bring one chunk of its scan into each copy that is being filled; return the rows."""
-        warming = [
-            held
-            for held in self.held
-            if held.copy.scan != "done" and held.copy.group not in self.unread
-        ]
-        if not warming:
-            return []
-        read = [(held, *scan_chunk(self._conn, held.copy, self._rows_max)) for held in warming]
-        tick = self._tick()  # after the chunks were read: it covers every row in them
-        crashpoint("chunk_covered")
-        chunks = [
-            (held, parts, sound, position)
-            for held, parts, position in read
-            if (sound := self._sound(held, parts, "fill", self._fill_probe(held, tick))) is not None
-        ]
-        replies, _ = self._link.calls(
-            [
-                fill_call(held, self.copies.group(held.copy.group), sound, position, tick)
-                for held, _, sound, position in chunks
-            ]
-        )
-        crashpoint("chunk_applied")
-        filled: list[Part] = []
-        for (held, parts, _, position), reply in zip(chunks, replies, strict=True):
-            if isinstance(reply, ResponseError):
-                if not is_poison(reply):
-                    raise ProjectionUnavailable(f"fill: {reply}") from reply
-                self.suspect(held, "fill")
-                continue
-            if reply[0] != FillReply.APPLIED:
-                self.unread.add(held.copy.group)
-                continue
-            if reply[2]:
-                self.refill(held, reply[2])
-                continue
-            filled += parts
-            held.copy = replace(
-                held.copy,
-                scan=position,
-                covered=f"{tick.id}:{tick.nonce}",
-                high=tick.snapshot if position == "done" else "",
-            )
-            if position == "done":
-                crashpoint("scan_done")
-        return filled
-
-    def _fill_probe(self, held: Held, tick: Tick) -> Callable[[Sequence[Part]], ScriptCall]:
-        keys = self.copies.group(held.copy.group)
-        return lambda tried: fill_call(held, keys, tried, held.copy.scan, tick)
-
-    def switch(self) -> None:
-        """Let readers read every copy that has become whole."""
-        warm = [
-            held
-            for held in self.held
-            if not held.live and held.copy.warm and held.copy.group not in self.unread
-        ]
-        if not warm:
-            return
-        live = {held.copy.group: held for held in self.held if held.live}
-        pairs = [
-            (held.copy, live[held.copy.group].copy if held.copy.group in live else None)
-            for held in warm
-        ]
-        switched = self.copies.switch(self._conn, pairs)
-        for held in warm:
-            group = held.copy.group
-            if group not in switched:
-                self.unread.add(group)
-                continue
-            held.live = True
-            if group in live:
-                self.held.remove(live[group])
-                _log().info("switched", group=group, generation=held.copy.generation)
-        self.parking.show(held.copy for held in warm if held.live)
-
-
-def _without(parts: Sequence[Part], refused: Sequence[Refused]) -> list[Part]:
-    rankings = {each.ranking for each in refused}
-    return [part for part in parts if part.ranking not in rankings]
+        left = {held.copy.group for held in self.held if not held.former}
+        self._begin(sorted(pruned_groups - left), cause="pruned")
 
 
 def _named_source(text: str) -> tuple[str, int]:

@@ -7,17 +7,21 @@ again, but who calls decides when.
 from collections.abc import Sequence
 from typing import Any
 
+import hiredis
 import redis
 from redis.backoff import NoBackoff
-from redis.connection import BlockingConnectionPool, ConnectionPool
+from redis.connection import ConnectionPool
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from truerank.errors import ProjectionUnavailable, ProjectionUnsafe
 from truerank.projection.breaker import Breaker
+from truerank.projection.pools import Crowded, Pool
 from truerank.projection.scripts import reply_name, script
 from truerank.steps import ScriptCall
 from truerank.telemetry.meter import Meter
+
+_TOGETHER_BYTES_MAX = 1 << 16
 
 
 def connection_options(timeout_ms: int) -> dict[str, Any]:
@@ -67,6 +71,17 @@ def eval_body(call: ScriptCall) -> tuple[Any, ...]:
     return ("EVAL", script(call.script).text, len(call.keys), *call.keys, *call.args)
 
 
+def packed(commands: Sequence[Sequence[str | bytes | int]]) -> list[bytes]:
+    """Commands as they are sent: together, or one by one where they are large.
+
+    Each piece has the deadline for itself.
+    """
+    # Its stub says tuples of one; it takes any.
+    pieces: list[bytes] = [hiredis.pack_command(tuple(words)) for words in commands]  # type: ignore[arg-type]
+    small = len(pieces) > 1 and sum(map(len, pieces)) <= _TOGETHER_BYTES_MAX
+    return [b"".join(pieces)] if small else pieces
+
+
 def refusal(breaker: Breaker) -> ProjectionUnavailable:
     """The error of a call that isn't made, because those before it got no answer."""
     return ProjectionUnavailable(
@@ -77,11 +92,6 @@ def refusal(breaker: Breaker) -> ProjectionUnavailable:
 def is_wrong_type(reply: object) -> bool:
     """Whether a reply is the error that a key of another type gives."""
     return isinstance(reply, ResponseError) and str(reply).startswith("WRONGTYPE")
-
-
-def is_crowded(exc: BaseException) -> bool:
-    """Whether a connection was not to be had because all are in use: no fault of the server."""
-    return isinstance(exc, redis.ConnectionError) and str(exc).startswith("No connection available")
 
 
 class Link:
@@ -106,13 +116,14 @@ class Link:
     ) -> None:
         self.meter = meter or Meter()
         self.breaker = breaker or Breaker(told=self.meter.breaker_changed)
-        self._pool: ConnectionPool = BlockingConnectionPool.from_url(
+        made: ConnectionPool = ConnectionPool.from_url(
             url,
-            max_connections=connections_max,
-            timeout=timeout_ms / 1000,  # for one to become free
             redis_connect_func=_greet,
             retry=Retry(NoBackoff(), 0),
             **connection_options(timeout_ms),
+        )
+        self._pool = Pool(
+            made.make_connection, connections_max=connections_max, wait_s=timeout_ms / 1000
         )
 
     def call(self, call: ScriptCall) -> tuple[Any, str | None]:
@@ -122,7 +133,10 @@ class Link:
             ProjectionUnavailable: no server, no reply in time, or an error as reply. Whether the
                 script ran is then unknown.
         """
-        (reply,), run_id = self.calls([call])
+        with self.meter.timing(call.script), _Borrowed(self._pool, self.breaker) as connection:
+            (reply,) = _exchange(connection, [evalsha(call)])
+            reply = self._known(connection, call, reply)
+            run_id = _run_id(connection)
         if isinstance(reply, ResponseError):
             raise ProjectionUnavailable(f"{call.script}: {reply}") from reply
         return reply, run_id
@@ -137,11 +151,18 @@ class Link:
             return [], None
         with self.meter.timing(calls[0].script), _Borrowed(self._pool, self.breaker) as connection:
             replies = _exchange(connection, [evalsha(call) for call in calls])
-            for i, call in enumerate(calls):
-                if isinstance(replies[i], NoScriptError):
-                    (replies[i],) = _exchange(connection, [eval_body(call)])
-                self.meter.script_replied(call.script, reply_name(call.script, replies[i]))
+            replies = [
+                self._known(connection, call, reply)
+                for call, reply in zip(calls, replies, strict=True)
+            ]
             return replies, _run_id(connection)
+
+    def _known(self, connection: Any, call: ScriptCall, reply: Any) -> Any:
+        """The reply; where the server doesn't know the script, the one to its body."""
+        if isinstance(reply, NoScriptError):
+            (reply,) = _exchange(connection, [eval_body(call)])
+        self.meter.script_replied(call.script, reply_name(call.script, reply))
+        return reply
 
     def command(self, *words: str | bytes | int) -> Any:
         """Send one command; see `commands`."""
@@ -196,7 +217,7 @@ class Link:
 
     def close(self) -> None:
         """Close all connections."""
-        self._pool.disconnect()
+        self._pool.close()
 
 
 def _greet(connection: Any) -> None:
@@ -215,7 +236,7 @@ def _run_id(connection: Any) -> str | None:
 
 
 def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
-    connection.send_packed_command(connection.pack_commands(commands))
+    connection.send_packed_command(packed(commands))
     replies: list[Any] = []
     for _ in commands:
         try:
@@ -228,7 +249,7 @@ def _exchange(connection: Any, commands: Sequence[Sequence[Any]]) -> list[Any]:
 class _Borrowed:
     """A pooled connection; thrown away unless its replies were all read."""
 
-    def __init__(self, pool: ConnectionPool, breaker: Breaker) -> None:
+    def __init__(self, pool: Pool, breaker: Breaker) -> None:
         self._pool = pool
         self._breaker = breaker
 
@@ -236,9 +257,9 @@ class _Borrowed:
         if not self._breaker.admit():
             raise refusal(self._breaker)
         try:
-            self._connection: Any = self._pool.get_connection()
+            self._connection: Any = self._pool.borrow()
         except (RedisError, OSError) as exc:
-            if not is_crowded(exc):
+            if not isinstance(exc, Crowded):
                 self._breaker.failed()
             raise ProjectionUnavailable(f"no connection to Redis: {exc}") from exc
         return self._connection
@@ -247,7 +268,7 @@ class _Borrowed:
         if kind is not None:
             # A reply may still be on its way: the next borrower must not read it.
             self._connection.disconnect()
-        self._pool.release(self._connection)
+        self._pool.give_back(self._connection)
         if isinstance(exc, redis.ConnectionError | redis.TimeoutError | OSError):
             self._breaker.failed()
             raise ProjectionUnavailable(f"Redis did not answer: {exc}") from exc

@@ -15,10 +15,11 @@ from truerank.crashpoints import crashpoint
 from truerank.errors import ProjectionUnavailable
 from truerank.outbox import ticks
 from truerank.outbox.leases import Worker
-from truerank.outbox.retention import Retention
 from truerank.outbox.snapshot import Snapshot
 from truerank.outbox.ticks import Batch, Connection, Tick
 from truerank.projection.copies import named_tick
+from truerank.projection.erasing import Erasing
+from truerank.projection.headroom import is_out_of_memory
 from truerank.projection.held import Held, Stamp, apply_calls
 from truerank.projection.holding import Holding
 from truerank.projection.link import Link
@@ -49,14 +50,21 @@ class Projector:
         self._link = link
         self._settings = settings
         self._trouble = Trouble()
-        self._holding = Holding(conn, link, settings.prefix, rows_max=settings.scan_rows_max)
+        self._holding = Holding(
+            conn,
+            link,
+            settings.prefix,
+            scan_rows_max=settings.scan_rows_max,
+            call_rows_max=settings.call_rows_max,
+            share_percent=settings.rebuild_share_percent,
+        )
         self._worker = worker or Worker.new(settings.lease_ms)
         self._groups: set[int] = set()
         self._known_rankings: set[int] = set()
         self._renew_at = 0.0
         self._heartbeat_at = 0.0
         self._sweep_at = 0.0
-        self._retention = Retention(conn, settings, link.meter)
+        self._erasing = Erasing(conn, link, self._holding.copies, dead_s=settings.dead_s)
         self._clock: tuple[int, float, str | None] | None = None
 
     def step(self, *, anyway: bool = False) -> bool:
@@ -100,8 +108,14 @@ class Projector:
             self._note_cursors()
             self._holding.look_round()
             self._holding.follow_dense()
+            self._holding.take_orders(
+                self._groups,
+                every_s=self._settings.rebuild_every_s,
+                keep_ms=self._settings.rebuild_keep_ms,
+            )
             self._holding.retry(self._groups)
-            self._retention.keep()
+            ready = self._ready()
+            self._erasing.keep([h.copy for h in ready], {h.copy.group for h in ready})
         return changed
 
     def interrupt(self) -> None:
@@ -140,9 +154,9 @@ class Projector:
         }
 
     @property
-    def pressing(self) -> bool:
-        """Whether a copy is being filled undisturbed, so that another step is due at once."""
-        return self._holding.filling and not self._holding.unread
+    def pause_s(self) -> float | None:
+        """Seconds until a copy that is being filled wants another step; None: none is."""
+        return None if self._holding.unread else self._holding.pause_s
 
     def release(self) -> None:
         """Let all leases go."""
@@ -162,6 +176,7 @@ class Projector:
         self._renew_at = now + self._worker.renew_every_s
         self._holding.held = [held for held in self._holding.held if held.copy.group in groups]
         self._holding.unread = (self._holding.unread | (groups - self._groups)) & groups
+        self._holding.postponed &= groups
         self._groups = groups
         self._link.meter.leases_held(len(groups))
 
@@ -240,7 +255,7 @@ class Projector:
             parts = self._holding.sound(held, batch.parts.get(held.copy.group, []), stamp)
             if parts is None:
                 continue
-            if parts or everything or held.pending or not held.live:
+            if parts or everything or held.pending or held.warming:
                 for call, last in apply_calls(
                     held,
                     self._holding.copies.group(held.copy.group),
@@ -262,6 +277,10 @@ class Projector:
             _log().warning("script_failed", group=group, error=str(reply)[:200])
             self._holding.suspect(held, "apply")
             return
+        if is_out_of_memory(reply) and (
+            self._holding.run_short() or held not in self._holding.held
+        ):
+            return  # what was given up is freed in the next steps
         if isinstance(reply, Exception):
             raise ProjectionUnavailable(f"apply: {reply}") from reply
         if not isinstance(reply, list) or reply[0] != ApplyReply.APPLIED:
@@ -317,7 +336,6 @@ class Projector:
                 [copy.snapshot for copy in copies],
             ),
         )
-        self._conn.execute("SELECT truerank.sweep_rates()")
 
 
 def _log() -> structlog.stdlib.BoundLogger:

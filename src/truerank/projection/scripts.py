@@ -47,11 +47,48 @@ class PageReply(IntEnum):
     NOT_DENSE = 5
 
 
+class PurgeReply(IntEnum):
+    """What purge.lua answers."""
+
+    PURGED = 1
+    BEHIND = 2
+    MISSING = 3
+    FENCED = 4
+
+
+class InspectReply(IntEnum):
+    """First element of what inspect.lua answers."""
+
+    OK = 1
+    MOVED = 2
+    MISSING = 3
+
+
+class RepairReply(IntEnum):
+    """What repair.lua, restate.lua and recount.lua answer, or the first element of it."""
+
+    APPLIED = 1
+    CURSOR = 2
+    MISSING = 3
+    FENCED = 4
+    LEFT = 5
+
+
+_OF_ROWS = frozenset({"apply", "fill", "recount", "repair", "restate"})
 _REPLIES: Mapping[str, type[IntEnum]] = {
     "apply": ApplyReply,
     "fill": FillReply,
+    "inspect": InspectReply,
     "page": PageReply,
+    "purge": PurgeReply,
+    "recount": RepairReply,
+    "repair": RepairReply,
+    "restate": RepairReply,
     "switch": SwitchReply,
+}
+
+_NAMES: Mapping[str, Mapping[int, str]] = {
+    script: {code: code.name.lower() for code in kind} for script, kind in _REPLIES.items()
 }
 
 
@@ -59,11 +96,11 @@ def reply_name(script: str, reply: object) -> str:
     """What a script answered, in the words of its enum; `error` where it failed."""
     if isinstance(reply, Exception):
         return "error"
-    kind = _REPLIES.get(script)
-    if kind is None:
+    names = _NAMES.get(script)
+    if names is None:
         return "ok"
     code = reply[0] if isinstance(reply, list) and reply else reply
-    return kind(code).name.lower() if isinstance(code, int) else "error"
+    return names[code] if isinstance(code, int) else "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +117,7 @@ def script(name: str) -> Script:
     """The script of this name; those that write rows start with the shared rows.lua."""
     folder = resources.files("truerank.projection") / "lua"
     text = (folder / f"{name}.lua").read_bytes()
-    if name in {"apply", "fill"}:
+    if name in _OF_ROWS:
         text = (folder / "rows.lua").read_bytes() + b"\n" + text
     # SHA-1 is the name Redis gives a script, not a protection.
     return Script(name, text, hashlib.sha1(text, usedforsecurity=False).hexdigest())

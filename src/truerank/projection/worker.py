@@ -120,8 +120,15 @@ def _pause(exc: Exception, link: Link, stop: threading.Event, backoff: Backoff) 
     stop.wait(wait_s)
 
 
-def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
+def connect(
+    database_url: str, timeout_ms: int = 10_000, *, name: str = "truerank worker"
+) -> Connection:
     """A connection for a worker: autocommit, with a deadline for statements, the schema checked.
+
+    Args:
+        database_url: of PostgreSQL.
+        timeout_ms: for each statement.
+        name: how the connection is called in pg_stat_activity.
 
     Raises:
         DatabaseUnavailable: no connection.
@@ -131,7 +138,7 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
         conn = psycopg.connect(
             database_url,
             autocommit=True,
-            application_name="truerank worker",
+            application_name=name,
             connect_timeout=max(2, timeout_ms // 1000),
             **alive_only(database_url),
             **primary_only(database_url),
@@ -151,9 +158,9 @@ def connect(database_url: str, timeout_ms: int = 10_000) -> Connection:
 
 
 def _wait_ms(settings: Settings, projector: Projector, *, busy: bool) -> int:
-    if projector.pressing:
-        return 0
-    return settings.tick_busy_ms if busy else settings.tick_idle_ms
+    tick_ms = settings.tick_busy_ms if busy else settings.tick_idle_ms
+    pause_s = projector.pause_s
+    return tick_ms if pause_s is None else min(tick_ms, round(pause_s * 1000))
 
 
 def _log() -> structlog.stdlib.BoundLogger:

@@ -6,8 +6,9 @@ PostgreSQL shows all of that tick, and has committed nothing since that touches 
 difference is a fault, whichever side it is on. Everything else is left unjudged.
 """
 
-from dataclasses import replace
 from enum import StrEnum
+
+import msgspec
 
 from truerank.errors import TruerankError
 from truerank.model import Board, Freshness, Page, PageRequest, Season
@@ -40,7 +41,7 @@ def compare(
 
     Source: `schema/functions/changed_since.sql`.
     """
-    asked = replace(request, token=True)
+    asked = msgspec.structs.replace(request, token=True)
 
     def project() -> Steps[Page]:
         return projected.read_page(

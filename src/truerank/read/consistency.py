@@ -1,17 +1,20 @@
 """Whether an answer is as fresh as its reader needs it."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from truerank.errors import EpochChanged, InvalidInput, NotCommittedYet
-from truerank.model import Consistency, Freshness, Need, Page, Token
+from truerank.model import Consistency, Freshness, Need, Page, PageRequest, Token
 from truerank.read import tokens
 from truerank.read.tokens import Seen
+from truerank.steps import Query, Steps
 
 _DURATION = re.compile(r"([0-9]{1,8})(ms|s|m|h)")
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _MS_MAX = 365 * 86_400_000
 _WAIT_MS_MAX = 60_000
+_STILL_OPEN = "SELECT truerank.still_open(%s::xid8, %s)"
 _FIRST = "new"  # what a client without a token passes as its last one
 
 
@@ -67,11 +70,40 @@ class Judge:
             raise NotCommittedYet("the write behind the token isn't committed on this server")
         return page
 
+    def check_committed(self) -> Steps[None]:
+        """Whether there is something to wait for: a transaction that is still open is not.
+
+        Raises:
+            NotCommittedYet: the token's transaction hasn't ended, so nobody but itself may see it.
+            DatabaseUnavailable: PostgreSQL doesn't answer.
+
+        Source: `schema/functions/still_open.sql`.
+        """
+        if self._seen is None or self._seen.transaction is None:
+            return
+        asked = (str(self._seen.transaction), self._seen.incarnation)
+        ((still_open,),) = yield Query(_STILL_OPEN, asked)
+        if still_open:
+            raise NotCommittedYet("the write behind the token isn't committed yet")
+
+    def check_asked(self, request: PageRequest) -> None:
+        """Whether there is somebody whose place could be pending.
+
+        Raises:
+            InvalidInput: nobody is asked for, and what was asked would be old without a sign of it.
+        """
+        if self.answers_pending and not request.members and request.around is None:
+            raise InvalidInput(
+                "pending is the place of a member, and none is asked for", field="else"
+            )
+
     @staticmethod
     def pending(page: Page) -> Page:
         """The answer without the old places of those who wait for a newer one."""
         places = tuple(replace(place, rank=None, score=None, pending=True) for place in page.places)
-        return replace(page, places=places, around=())
+        waiting = {place.member for place in places}
+        entries = tuple(entry for entry in page.entries if entry.member not in waiting)
+        return replace(page, entries=entries, places=places, around=())
 
 
 def shows(freshness: Freshness, seen: Seen) -> bool:
@@ -124,12 +156,17 @@ def consistency_of(
     if len(given) > 1:
         raise InvalidInput(f"give one of {' and '.join(given)}", field=list(given)[-1])
     wait_ms = Consistency().wait_ms if wait is None else duration_ms(wait, "wait")
-    if at_least is None and monotonic is None and (wait is not None or pending):
+    if at_least is None and pending:
+        raise InvalidInput("nothing is pending without at_least", field="else")
+    if at_least is None and monotonic is None and wait is not None:
         raise InvalidInput("nothing is waited for without a token", field="wait")
     if at_least is not None:
+        tokens.parse(Token(at_least), "at_least")
         return Consistency.at_least(Token(at_least), wait_ms=wait_ms, or_pending=pending)
     if monotonic is not None:
         last = None if monotonic == _FIRST else Token(monotonic)
+        if last is not None:
+            tokens.parse(last, "monotonic")
         return Consistency.monotonic_after(last, wait_ms=wait_ms)
     if max_age is not None:
         return Consistency.max_age(duration_ms(max_age, "max_age"))

@@ -2,7 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import repeat
+
+import msgspec
 
 from truerank.model import (
     Board,
@@ -17,11 +19,10 @@ from truerank.model import (
     Season,
 )
 from truerank.read import cursors
-from truerank.read.scores import exact_text, key_bytes, row_bytes, scaled, score_text
+from truerank.read.scores import exact_text, key_bytes, row_bytes, scaled, score_text, score_texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawPlace:
+class RawPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where a member stands: how many come before it, how many are better, its sort key.
 
     Counted densely, those who are better are different scores and tie-breaks, not members.
@@ -34,8 +35,7 @@ class RawPlace:
     up_to: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawSlice:
+class RawSlice(msgspec.Struct, frozen=True, kw_only=True):
     """Neighbouring rows (sort key and member), the offset of the first, how many are better."""
 
     first: int
@@ -43,8 +43,7 @@ class RawSlice:
     better: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawPage:
+class RawPage(msgspec.Struct, frozen=True, kw_only=True):
     """What page.lua and read_page.sql answer, in the same terms."""
 
     total: int
@@ -64,65 +63,67 @@ def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> 
         board=board.spec.key,
         season=season.label,
         state=season.state,
+        settled_at=season.settled_at,
+        revision=season.revision,
         total=raw.total,
         entries=_entries(board, raw.slice, request.numbering),
         freshness=raw.freshness,
         places=_places(board, request, raw),
-        around=_entries(board, raw.around, request.numbering) if raw.around else (),
+        around=_around(board, request, raw) if raw.around else (),
         matching=max(0, raw.high - raw.low),
-        counts=tuple(
-            ScoreCount(
-                score=exact_text(board, scaled(board, score, "score")),
-                better=better,
-                equal=up_to - better,
-            )
-            for (score, _), better, up_to in zip(
-                request.scores, raw.counts[::2], raw.counts[1::2], strict=True
-            )
-        ),
+        counts=_counts(board, request, raw) if request.scores else (),
         next=following,
         previous=preceding,
     )
 
 
+def _counts(board: Board, request: PageRequest, raw: RawPage) -> tuple[ScoreCount, ...]:
+    return tuple(
+        ScoreCount(
+            score=exact_text(board, scaled(board, score, "score")),
+            better=better,
+            equal=up_to - better,
+        )
+        for (score, _), better, up_to in zip(
+            request.scores, raw.counts[::2], raw.counts[1::2], strict=True
+        )
+    )
+
+
 def _places(board: Board, request: PageRequest, raw: RawPage) -> tuple[Place, ...]:
     """The places of the members asked for, in the order asked."""
-    equal_bytes = row_bytes(board)
-    rows = sorted(
-        {
-            place.sort_key + member.encode()
-            for member, place in zip(request.members, raw.places, strict=True)
-            if isinstance(place, RawPlace)
-        }
-        if request.among
-        else ()
-    )
-    equals = [row[:equal_bytes] for row in rows]
-    if request.numbering is Numbering.DENSE:
-        equals = sorted(set(equals))
+    if not request.members:
+        return ()
+    ranks_among = _ranks_among(board, request, raw) if request.among else repeat(None)
     ordinal = request.numbering is Numbering.ORDINAL
-    places = []
-    for member, place in zip(request.members, raw.places, strict=True):
-        if isinstance(place, MemberState):
-            places.append(Place(member=member, rank=None, score=None, state=place))
-            continue
-        among = None
-        if request.among:
-            among = 1 + (
-                bisect_left(rows, place.sort_key + member.encode())
-                if ordinal
-                else bisect_left(equals, place.sort_key[:equal_bytes])
-            )
-        places.append(
-            Place(
+    return tuple(
+        [
+            Place(member=member, rank=None, score=None, state=place)
+            if isinstance(place, MemberState)
+            else Place(
                 member=member,
                 rank=(place.before if ordinal else place.better) + 1,
                 score=score_text(board, place.sort_key),
                 rank_among=among,
                 percentile=_percentile(raw.total, place) if request.percentile else None,
             )
-        )
-    return tuple(places)
+            for member, place, among in zip(request.members, raw.places, ranks_among, strict=False)
+        ]
+    )
+
+
+def _ranks_among(board: Board, request: PageRequest, raw: RawPage) -> list[int | None]:
+    """The ranks that members have among themselves; None where one has no place."""
+    asked = [
+        place.sort_key + member.encode() if isinstance(place, RawPlace) else None
+        for member, place in zip(request.members, raw.places, strict=True)
+    ]
+    rows = sorted({row for row in asked if row is not None})
+    equal_bytes = None if request.numbering is Numbering.ORDINAL else row_bytes(board)
+    heads = [row[:equal_bytes] for row in rows]
+    if request.numbering is Numbering.DENSE:
+        heads = sorted(set(heads))
+    return [None if row is None else 1 + bisect_left(heads, row[:equal_bytes]) for row in asked]
 
 
 def _percentile(total: int, place: RawPlace) -> float:
@@ -141,20 +142,41 @@ def _cursors(season: Season, raw: RawPage) -> tuple[str | None, str | None]:
     )
 
 
+def _around(board: Board, request: PageRequest, raw: RawPage) -> tuple[Entry, ...]:
+    """The neighbourhood, without the rows that the slice of the same answer shows."""
+    assert raw.around is not None, "asked for only where there is one"
+    entries = _entries(board, raw.around, request.numbering)
+    shown_from = max(0, raw.slice.first - raw.around.first)
+    shown_to = max(shown_from, raw.slice.first + len(raw.slice.rows) - raw.around.first)
+    return entries[:shown_from] + entries[shown_to:] if raw.slice.rows else entries
+
+
 def _entries(board: Board, part: RawSlice, numbering: Numbering) -> tuple[Entry, ...]:
+    if not part.rows:
+        return ()
     equal_bytes, whole_bytes = row_bytes(board), key_bytes(board)
-    entries = []
-    rank, shown = part.better + 1, b""
-    for at, row in enumerate(part.rows):
-        equals = row[:equal_bytes]
-        if at and equals != shown:
-            rank = rank + 1 if numbering is Numbering.DENSE else part.first + at + 1
-        shown = equals
-        entries.append(
-            Entry(
-                rank=part.first + at + 1 if numbering is Numbering.ORDINAL else rank,
-                member=row[whole_bytes:].decode(),
-                score=score_text(board, row),
-            )
-        )
-    return tuple(entries)
+    heads = [row[:equal_bytes] for row in part.rows]
+    ranks, scores = _ranks(part, numbering, heads), score_texts(board, heads)
+    return tuple(
+        [
+            Entry(rank=rank, member=row[whole_bytes:].decode(), score=score)
+            for rank, row, score in zip(ranks, part.rows, scores, strict=True)
+        ]
+    )
+
+
+def _ranks(part: RawSlice, numbering: Numbering, heads: Sequence[bytes]) -> Sequence[int]:
+    following = range(part.first + 1, part.first + 1 + len(heads))
+    if numbering is Numbering.ORDINAL:
+        return following
+    dense = numbering is Numbering.DENSE
+    if len(set(heads)) == len(heads) and part.better == part.first:
+        return following  # nobody shares a place: most pages, and a third of the time
+    ranks = []
+    rank, shown = part.better + 1, heads[0]
+    for ordinal, head in zip(following, heads, strict=True):
+        if head != shown:
+            rank = rank + 1 if dense else ordinal
+            shown = head
+        ranks.append(rank)
+    return ranks

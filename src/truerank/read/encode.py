@@ -1,7 +1,8 @@
 """From what a reader asks to the bytes by which both stores look it up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from truerank.errors import InvalidInput
 from truerank.model import Board, Numbering, Order, PageRequest, Season
@@ -11,8 +12,7 @@ from truerank.read.scores import SIGN, key_after, key_bytes, number_bytes, scale
 _END = b"\xff" * 64  # after every sort key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """A request in the terms of page.lua and read_page.sql."""
 
     start: str  # at, after, before
@@ -70,6 +70,8 @@ def wanted(board: Board, season: Season, request: PageRequest) -> Wanted:
 
 
 def _bounds(board: Board, request: PageRequest) -> tuple[bytes | None, bytes | None]:
+    if request.score_min is None and request.score_max is None:
+        return None, None
     order = board.spec.order
     least, most = (
         None if score is None else number_bytes(order, scaled(board, score, name))

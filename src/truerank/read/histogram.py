@@ -33,4 +33,6 @@ def spread(board: Board, page: Page) -> Histogram:
             for (low, high), (more, fewer) in zip(pairwise(bounds), pairwise(at_least), strict=True)
         ),
         freshness=page.freshness,
+        settled_at=page.settled_at,
+        revision=page.revision,
     )

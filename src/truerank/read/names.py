@@ -6,8 +6,9 @@ They never decide an order, and a PostgreSQL that is away costs names, not ranks
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from truerank.errors import DatabaseUnavailable
 from truerank.model import Entry, Page, Place, Profile

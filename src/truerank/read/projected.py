@@ -1,6 +1,8 @@
 """Answers from Valkey: one script call, one snapshot, its age."""
 
 from datetime import datetime
+from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 from truerank.errors import NumberingNotKept, ProjectionUnavailable
@@ -23,7 +25,16 @@ from truerank.read.tokens import of_answer
 from truerank.steps import Get, ScriptCall, Steps
 
 _MOVES_MAX = 3
-_STATES = {b"h": MemberState.HIDDEN, b"b": MemberState.BANNED, b"m": MemberState.MERGED}
+_KEYS_MAX = 1000  # rankings whose keys are kept spelt
+# As page.lua packs them.
+_HEAD = Struct(">7q")
+_PLACE = Struct(">3I")
+_STATES = {
+    b"": MemberState.ACTIVE,
+    b"h": MemberState.HIDDEN,
+    b"b": MemberState.BANNED,
+    b"m": MemberState.MERGED,
+}
 
 
 class Pointers:
@@ -69,72 +80,62 @@ def read_page(
 
     Source: `projection/lua/page.lua`.
     """
+    if not keeps(board, request):
+        raise NumberingNotKept(
+            f"board {board.spec.key!r} isn't counted densely in the projection", field="numbering"
+        )
     try:
-        return (yield from _read(board, season, request, prefix, pointers=pointers, epoch=epoch))
+        for _ in range(_MOVES_MAX):
+            generation = pointers.get(board.group)
+            if generation is None:
+                pointed = yield Get(GroupKeys(prefix, board.group).pointer)
+                generation = pointed.decode() if pointed else ""
+            if not generation:
+                raise ProjectionUnavailable(f"group {board.group} has no copy in Redis")
+            reply, run_id = yield _call(prefix, generation, board, season, request)
+            if reply[0] == PageReply.OK:
+                pointers.set(board.group, generation)
+                raw = _raw(request, generation, reply, run_id)
+                if epoch is not None and raw.freshness.epoch != epoch:
+                    raise ProjectionUnavailable(
+                        f"the copy of group {board.group} is of another epoch"
+                    )
+                return decode(board, season, request, raw)
+            if reply[0] != PageReply.MOVED:
+                raise ProjectionUnavailable(_reason(reply[0], board, season))
+            pointers.set(board.group, reply[1].decode())
     except ValueError as exc:
         raise ProjectionUnavailable(
             f"the copy of group {board.group} can't be read in Redis: {exc}"
         ) from exc
-
-
-def _read(
-    board: Board,
-    season: Season,
-    request: PageRequest,
-    prefix: str,
-    *,
-    pointers: Pointers,
-    epoch: str | None,
-) -> Steps[Page]:
-    if request.numbering is Numbering.DENSE and not board.spec.dense:
-        raise NumberingNotKept(
-            f"board {board.spec.key!r} isn't counted densely in the projection", field="numbering"
-        )
-    keys = GroupKeys(prefix, board.group)
-    for _ in range(_MOVES_MAX):
-        generation = pointers.get(board.group)
-        if generation is None:
-            pointed = yield Get(keys.pointer)
-            generation = pointed.decode() if pointed else ""
-        if not generation:
-            raise ProjectionUnavailable(f"group {board.group} has no copy in Redis")
-        reply, run_id = yield _call(keys, generation, board, season, request)
-        if reply[0] == PageReply.MOVED:
-            pointers.set(board.group, reply[1].decode())
-            continue
-        if reply[0] == PageReply.MISSING:
-            raise ProjectionUnavailable(f"the copy of group {board.group} lost its meta")
-        if reply[0] == PageReply.DAMAGED:
-            raise ProjectionUnavailable(f"ranking {season.ranking} is damaged in Redis")
-        if reply[0] == PageReply.NOT_DENSE:
-            raise ProjectionUnavailable(
-                f"the copy of group {board.group} is from before board {board.spec.key!r} asked to"
-                " be counted densely"
-            )
-        pointers.set(board.group, generation)
-        raw = _raw(request, generation, reply, run_id)
-        if epoch is not None and raw.freshness.epoch != epoch:
-            raise ProjectionUnavailable(f"the copy of group {board.group} is of another epoch")
-        return decode(board, season, request, raw)
     raise ProjectionUnavailable(f"the copy of group {board.group} moved {_MOVES_MAX} times")
 
 
+def keeps(board: Board, request: PageRequest) -> bool:
+    """Whether the projection is kept for a question: places are counted there as asked."""
+    return request.numbering is not Numbering.DENSE or board.spec.dense
+
+
+def _reason(code: int, board: Board, season: Season) -> str:
+    match code:
+        case PageReply.MISSING:
+            return f"the copy of group {board.group} lost its meta"
+        case PageReply.NOT_DENSE:
+            return (
+                f"the copy of group {board.group} is from before board {board.spec.key!r} asked to"
+                " be counted densely"
+            )
+        case _:
+            return f"ranking {season.ranking} is damaged in Redis"
+
+
 def _call(
-    keys: GroupKeys, generation: str, board: Board, season: Season, request: PageRequest
+    prefix: str, generation: str, board: Board, season: Season, request: PageRequest
 ) -> ScriptCall:
-    copy = keys.generation(generation)
     asked = wanted(board, season, request)
     return ScriptCall(
         "page",
-        [
-            keys.pointer,
-            copy.meta,
-            copy.counts,
-            copy.places(season.ranking),
-            copy.shown(season.ranking),
-            copy.members,
-            *([copy.prefixes(season.ranking)] if asked.dense else []),
-        ],
+        _keys(prefix, board.group, generation, season.ranking, dense=asked.dense),
         [
             generation,
             season.ranking,
@@ -156,22 +157,34 @@ def _call(
     )
 
 
+@lru_cache(maxsize=_KEYS_MAX)
+def _keys(
+    prefix: str, group: int, generation: str, ranking: int, *, dense: bool
+) -> tuple[str, ...]:
+    keys = GroupKeys(prefix, group)
+    copy = keys.generation(generation)
+    return (
+        keys.pointer,
+        copy.meta,
+        copy.counts,
+        copy.places(ranking),
+        copy.shown(ranking),
+        copy.members,
+        *([copy.prefixes(ranking)] if dense else []),
+    )
+
+
 def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | None) -> RawPage:
-    _, meta, clock, total, (first, rows, better, low, high), members, around, counts = reply
-    epoch, tick, pending, through, time_us, meta_run_id = meta[:6]
-    snapshot, lives = (meta[6], (meta[7] or b"").decode()) if request.token else (None, "")
-    places = [
-        RawPlace(before=place[0], better=place[1], sort_key=place[2], up_to=place[3])
-        if len(place) > 1
-        else _STATES[place[0]]
-        if place
-        else MemberState.ACTIVE
-        for place in members
-    ]
+    _, head, rows, members, around, counts = reply
+    total, first, better, low, high, around_first, around_better = _HEAD.unpack_from(head)
+    (
+        epoch, tick, pending, through, time_us, meta_run_id, seconds, micros, snapshot, lives,
+    ) = head[_HEAD.size :].decode().split("\n")  # fmt: skip
+    places = [_place(told) for told in members]
     staleness_ms = None
-    if time_us and run_id is not None and meta_run_id.decode() == run_id:
+    if time_us and run_id is not None and meta_run_id == run_id:
         # One clock only, and rounded up: the bound must hold.
-        age_us = int(clock[0]) * 1_000_000 + int(clock[1]) - int(time_us)
+        age_us = int(seconds) * 1_000_000 + int(micros) - int(time_us)
         staleness_ms = -(-age_us // 1000) if age_us >= 0 else None
     return RawPage(
         total=total,
@@ -180,16 +193,25 @@ def _raw(request: PageRequest, generation: str, reply: list[Any], run_id: str | 
         high=high,
         counts=counts,
         places=places[1:] if request.around is not None else places,
-        around=RawSlice(first=around[0], rows=around[1], better=around[2]) if around else None,
+        around=None
+        if around_first < 0
+        else RawSlice(first=around_first, rows=around, better=around_better),
         freshness=Freshness(
             source=Source.PROJECTION,
-            epoch=epoch.decode(),
+            epoch=epoch,
             generation=generation,
             tick=int(tick),
-            projected_through=datetime.fromisoformat(through.decode()) if through else None,
+            projected_through=datetime.fromisoformat(through) if through else None,
             staleness_ms=staleness_ms,
             partial=bool(pending),
-            token=None if not (snapshot and lives) else of_answer(snapshot.decode(), lives),
+            token=of_answer(snapshot, lives) if snapshot and lives else None,
             lives=lives or None,
         ),
     )
+
+
+def _place(told: bytes) -> RawPlace | MemberState:
+    if len(told) < _PLACE.size:
+        return _STATES[told]
+    before, better, up_to = _PLACE.unpack_from(told)
+    return RawPlace(before=before, better=better, sort_key=told[_PLACE.size :], up_to=up_to)

@@ -1,6 +1,7 @@
 """Scores: as people write them, as they are stored, and as the bytes that order a ranking."""
 
-from decimal import Decimal
+from collections.abc import Sequence
+from struct import unpack
 
 from truerank.command.submit import to_number
 from truerank.errors import InvalidInput
@@ -8,6 +9,8 @@ from truerank.model import Board, Order
 
 SIGN = 1 << 63
 _NUMBER_BYTES = 8
+# The bits in which eight bytes of a sort key differ from the number they stand for.
+_FLIPPED = {Order.ASC: b"\x80" + bytes(7), Order.DESC: b"\x7f" + b"\xff" * 7}
 
 
 def row_bytes(board: Board) -> int:
@@ -31,11 +34,27 @@ def score_text(board: Board, sort_key: bytes) -> str:
     return exact_text(board, ~number if board.spec.order is Order.DESC else number)
 
 
+def score_texts(board: Board, heads: Sequence[bytes]) -> list[str]:
+    """As `score_text`, of the first bytes of many sort keys, equally many of each."""
+    if len(heads[0]) > _NUMBER_BYTES:
+        heads = [head[:_NUMBER_BYTES] for head in heads]
+    # All at once, bit by bit: one by one it takes half as long again.
+    joined, flipped = b"".join(heads), _FLIPPED[board.spec.order] * len(heads)
+    signed = (int.from_bytes(joined) ^ int.from_bytes(flipped)).to_bytes(len(joined))
+    numbers = unpack(f">{len(heads)}q", signed)
+    if board.spec.decimals == 0:
+        return [str(number) for number in numbers]
+    return [exact_text(board, number) for number in numbers]
+
+
 def exact_text(board: Board, number: int) -> str:
     """A stored integer as text in the board's unit."""
-    if board.spec.decimals == 0:
+    decimals = board.spec.decimals
+    if decimals == 0:
         return str(number)
-    return f"{Decimal(number).scaleb(-board.spec.decimals):f}"
+    digits = f"{abs(number):0{decimals + 1}}"
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-decimals]}.{digits[-decimals:]}"
 
 
 def scaled(board: Board, score: object, field: str) -> int:

@@ -1,6 +1,7 @@
 """Which ranking a season's label names."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from truerank.command.submit import check_text
@@ -9,6 +10,7 @@ from truerank.model import Board, Season
 from truerank.steps import Query, Steps
 
 _FIND = "SELECT * FROM truerank.find_season(%s, %s)"
+_SHOWN = "SELECT * FROM truerank.shown_ranking(%s)"
 _LIST = "SELECT * FROM truerank.seasons(%s, %s, %s::integer, %s::integer)"
 _CHARS_MAX = 100
 
@@ -32,6 +34,21 @@ def find_season(board: Board, label: str | None) -> Steps[Season]:
     return _season(board, rows[0])
 
 
+def shown_season(season: Season) -> Steps[tuple[Season, int | None]]:
+    """What the public is shown in place of a season, and the privacy tick it was told with.
+
+    The season itself, and None, where it isn't frozen.
+
+    Source: `schema/functions/shown_ranking.sql`.
+    """
+    rows = yield Query(_SHOWN, (season.ranking,))
+    if not rows:
+        return season, None
+    ((ranking, frozen_at, projected, privacy_tick),) = rows
+    shown = replace(season, ranking=ranking, frozen_at=frozen_at, projected=projected)
+    return shown, privacy_tick
+
+
 def list_seasons(
     board: Board, *, period: str | None = None, limit: int = 1000, offset: int = 0
 ) -> Steps[list[Season]]:
@@ -44,7 +61,8 @@ def list_seasons(
 
 
 def _season(board: Board, row: Sequence[Any]) -> Season:
-    ranking, period, label, starts_at, ends_at, state = row
+    (ranking, period, label, starts_at, ends_at, state, closes_at, hold_until, settled_at,
+     revision) = row  # fmt: skip
     return Season(
         board=board.spec.key,
         label=label,
@@ -53,4 +71,8 @@ def _season(board: Board, row: Sequence[Any]) -> Season:
         ends_at=ends_at,
         state=state,
         ranking=ranking,
+        closes_at=closes_at,
+        hold_until=hold_until,
+        settled_at=settled_at,
+        revision=revision,
     )

@@ -130,7 +130,10 @@ def entry_json(entry: Entry) -> Shape:
 
 
 def freshness_json(freshness: Freshness) -> Shape:
-    """How true an answer is; `partial` only where it holds, `token` only where asked for."""
+    """How true an answer is; `token` only where asked for.
+
+    `frozen_at`, `partial` and `settled` only where they hold.
+    """
     shape: Shape = {
         "source": freshness.source.value,
         "epoch": freshness.epoch,
@@ -139,8 +142,12 @@ def freshness_json(freshness: Freshness) -> Shape:
         "projected_through": time_text(freshness.projected_through),
         "staleness_ms": freshness.staleness_ms,
     }
+    if freshness.frozen_at is not None:
+        shape["frozen_at"] = time_text(freshness.frozen_at)
     if freshness.partial:
         shape["partial"] = True
+    if freshness.settled:
+        shape["settled"] = True
     if freshness.token is not None:
         shape["token"] = freshness.token
     return shape
@@ -163,14 +170,21 @@ def receipt_json(receipt: Receipt) -> Shape:
 
 
 def season_json(season: Season) -> Shape:
-    """One season: `{"season", "period", "starts_at", "ends_at", "state"}`."""
+    """One season; `closes_at` is when it may be closed, null where it has no end.
+
+    Returns:
+        `{"season", "period", "starts_at", "ends_at", "state", "closes_at", "hold_until"}`; of a
+        final one also `settled_at` and `revision`, of its newest settlement.
+    """
     return {
         "season": season.label,
         "period": season.period,
         "starts_at": time_text(season.starts_at),
         "ends_at": time_text(season.ends_at),
         "state": season.state,
-    }
+        "closes_at": time_text(season.closes_at),
+        "hold_until": time_text(season.hold_until),
+    } | _settled(season)
 
 
 def board_json(board: Board) -> Shape:
@@ -211,7 +225,7 @@ def status_json(status: Status) -> Shape:
             value = time_text(value)
         elif field.name in _STATUS_DIGITS:
             value = digits(value)
-        elif field.name in {"problems", "held_back"}:
+        elif field.name in {"problems", "held_back", "fillings"}:
             value = [asdict(each) for each in value]
         shape[field.name] = value
     return shape
@@ -235,7 +249,13 @@ def _head(page: Page | Histogram) -> Shape:
         "season": page.season,
         "state": page.state,
         "total": page.total,
-    }
+    } | _settled(page)
+
+
+def _settled(of: Page | Histogram | Season) -> Shape:
+    if of.settled_at is None:
+        return {}
+    return {"settled_at": time_text(of.settled_at), "revision": of.revision}
 
 
 def _place(place: Place) -> Shape:

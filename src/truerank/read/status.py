@@ -17,7 +17,21 @@ _STATE = """
     SELECT * FROM truerank.health_state(
         %s::smallint[], %s::pg_snapshot[], %s::timestamptz[], %s::bigint[])"""
 _HELD = "SELECT kind, name, age_ms, xids, held FROM truerank.held_back()"
+_FILLINGS = "SELECT grp, cause, rows, rows_about, checked FROM truerank.fillings()"
+_RECONCILED = """
+    SELECT ended_at, age_ms, took_ms, checked, drift, unrepaired, ahead, checked_now
+    FROM truerank.reconciled()"""
 _META = ("epoch", "snapshot", "through", "cursor")
+_RECONCILED_NAMES = (
+    "reconciled_at",
+    "reconciled_age_ms",
+    "reconciled_took_ms",
+    "reconciled_standings",
+    "reconciled_drift",
+    "reconciled_unrepaired",
+    "reconciled_ahead",
+    "reconciling_standings",
+)
 _ERROR_CHARS_MAX = 300
 
 
@@ -30,6 +44,17 @@ class HeldBack:
     age_ms: int | None
     xids: int  # transactions begun since its snapshot
     held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """A copy that is being filled, as noted at the last heartbeat."""
+
+    group: int
+    cause: str  # asked, schedule, lost, damaged, pruned, dense or parked
+    rows: int  # standings that are in
+    rows_about: int  # of about so many
+    checked: int  # standings that were compared with the source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +78,7 @@ class Status:
     workers: int | None = None
     groups_live: int = 0  # groups with a live copy in Redis
     copies_warming: int | None = None  # being filled
+    fillings: tuple[Filling, ...] = ()  # the same, one by one
     copies_dead: int | None = None  # given up by retention, to be filled anew
     projection: str = "unknown"  # whole, incomplete, or the error that kept us from looking
     lag_ms: int | None = None  # age of what the slowest live copy shows whole
@@ -70,6 +96,14 @@ class Status:
     floor_tick: int | None = None
     parked_rows: int | None = None  # of attached tables
     parked_rankings: int | None = None  # that no copy could take; PostgreSQL answers for them
+    reconciled_at: datetime | None = None  # when all standings were last compared as routine
+    reconciled_age_ms: int | None = None
+    reconciled_took_ms: int | None = None
+    reconciled_standings: int | None = None  # that were compared then
+    reconciled_drift: int | None = None  # what was wrong
+    reconciled_unrepaired: int | None = None  # what of it could not be mended
+    reconciled_ahead: int | None = None  # standings that are newer than PostgreSQL's
+    reconciling_standings: int | None = None  # compared so far by the comparison under way
     dead_rows: int | None = None  # of the score table, as PostgreSQL estimates
     held_back: tuple[HeldBack, ...] = ()
     redis_error: str | None = None
@@ -78,6 +112,7 @@ class Status:
     redis_memory_bytes: int | None = None
     redis_memory_max_bytes: int | None = None  # 0: no limit
     eviction_policy: str | None = None
+    redis_evicted_keys: int | None = None  # since the server's start, whoever's they were
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +159,7 @@ def with_problem(found: Status, problem: Problem) -> Status:
 def silent() -> Status:
     """What is known where the stores did not answer in time."""
     found = Status(database_error="no answer in time")
-    problems = judge(found, Expected(heartbeat_ms=0, segment_s=0))
+    problems = judge(found, Expected(heartbeat_ms=0, segment_s=0, outbox_bytes_max=0))
     return replace(found, problems=problems, verdict=worst(problems))
 
 
@@ -159,7 +194,7 @@ def _look_at_redis(found: Status, prefix: str) -> Steps[tuple[Status, list[_Copy
 
 def _look_at_server(found: Status) -> Steps[Status]:
     try:
-        (reply,) = yield Commands([("INFO", "server", "memory")])
+        (reply,) = yield Commands([("INFO", "server", "memory", "stats")])
     except TruerankError:
         return found  # access rules may forbid it; a worker needs it and says so
     info = info_fields(reply)
@@ -169,6 +204,7 @@ def _look_at_server(found: Status) -> Steps[Status]:
         redis_memory_bytes=int(info["used_memory"]),
         redis_memory_max_bytes=int(info["maxmemory"]),
         eviction_policy=info["maxmemory_policy"],
+        redis_evicted_keys=int(info["evicted_keys"]),
     )
 
 
@@ -239,6 +275,8 @@ def _look_at_database(found: Status, copies: list[_Copy], expected: Expected) ->
      tick, tick_at, tick_age_ms, segment, segment_bytes, segment_age_ms, floor, warming, dead,
      cursor_at, dead_rows, parked, parked_rankings, told_at) = row  # fmt: skip
     held = yield Query(_HELD)
+    fillings = yield Query(_FILLINGS)
+    (reconciled,) = yield Query(_RECONCILED)
     ages = {
         copy.group: max(0, _ms(told_at, datetime.fromisoformat(copy.through))) for copy in copies
     }
@@ -257,6 +295,10 @@ def _look_at_database(found: Status, copies: list[_Copy], expected: Expected) ->
         groups_leased=leased,
         workers=workers,
         copies_warming=warming,
+        fillings=tuple(
+            Filling(group=group, cause=cause, rows=rows, rows_about=about, checked=checked)
+            for group, cause, rows, about, checked in fillings
+        ),
         copies_dead=dead,
         lag_ms=max(ages.values(), default=None),
         copy_ages_ms=ages,
@@ -273,6 +315,7 @@ def _look_at_database(found: Status, copies: list[_Copy], expected: Expected) ->
         floor_tick=floor,
         parked_rows=parked,
         parked_rankings=parked_rankings,
+        **dict(zip(_RECONCILED_NAMES, reconciled, strict=True)),
         dead_rows=dead_rows,
         held_back=tuple(
             HeldBack(kind=kind, name=name, age_ms=age, xids=xids, held=n)

@@ -41,18 +41,18 @@ class Seen:
         return answer.shows(self.transaction)
 
 
-def parse(token: Token) -> Seen:
+def parse(token: Token, field: str = "token") -> Seen:
     """Read a token.
 
     Raises:
-        InvalidInput: the text is no token.
+        InvalidInput: the text is no token; about this field.
     """
     seen, _, incarnation = token.partition(".")
     if _TRANSACTION.fullmatch(seen):
         return Seen(incarnation, transaction=int(seen))
     if _SNAPSHOT.fullmatch(seen):
         return Seen(incarnation, snapshot=Snapshot.parse(seen))
-    raise InvalidInput("this is no token", field="token")
+    raise InvalidInput("this is no token", field=field)
 
 
 def of_answer(snapshot: str, lives: str) -> Token:

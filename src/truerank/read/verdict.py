@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from truerank.telemetry.words import bytes_words
+
 if TYPE_CHECKING:
     from truerank.read.status import Status
 
@@ -16,6 +18,7 @@ _LAG_MS_MAX = 5_000
 _SILENCE_MS_MAX = 4_000
 _HEARTBEATS_MAX = 3
 _TURNS_MAX = 2
+_LARGE = 0.5  # of the size from which copies are given up
 _GROUPS_NAMED_MAX = 8
 
 
@@ -43,6 +46,7 @@ class Expected:
 
     heartbeat_ms: int
     segment_s: int
+    outbox_bytes_max: int
 
     @property
     def silence_ms_max(self) -> int:
@@ -66,7 +70,12 @@ def worst(problems: Iterable[Problem]) -> Verdict:
 
 def judge(status: "Status", expected: Expected) -> tuple[Problem, ...]:
     """Every reason why an installation isn't healthy, the worst first."""
-    found = [*_stores(status), *_projection(status, expected), *_outbox(status, expected)]
+    found = [
+        *_stores(status),
+        *_projection(status, expected),
+        *_reconciled(status),
+        *_outbox(status, expected),
+    ]
     return tuple(sorted(found, key=lambda problem: problem.verdict is not Verdict.DEGRADED))
 
 
@@ -145,7 +154,26 @@ def _projection(status: "Status", expected: Expected) -> Iterator[Problem]:
         yield _degraded(
             "rankings_parked",
             f"{status.parked_rankings} rankings hold a standing that could not be applied",
-            "PostgreSQL answers for them meanwhile; truerank.parked_standings() tells why",
+            "PostgreSQL answers for them meanwhile; `truerank projection parked` tells why; mend"
+            " that, then `truerank projection retry`",
+        )
+
+
+def _reconciled(status: "Status") -> Iterator[Problem]:
+    """What the last comparison of all standings found and could not mend."""
+    ahead, unrepaired = status.reconciled_ahead or 0, status.reconciled_unrepaired or 0
+    if ahead:
+        yield _degraded(
+            "projection_ahead",
+            f"{ahead} standings in Redis are newer than PostgreSQL's",
+            "PostgreSQL has lost something: find out what, for nothing is overwritten unasked;"
+            " then `truerank reconcile --repair --accept-ahead`",
+        )
+    if unrepaired > ahead:
+        yield _degraded(
+            "drift_left",
+            f"{unrepaired - ahead} differences between Redis and PostgreSQL were not mended",
+            "`truerank reconcile` shows them, `truerank reconcile --repair` mends them",
         )
 
 
@@ -164,7 +192,15 @@ def _outbox(status: "Status", expected: Expected) -> Iterator[Problem]:
             "ring_stuck",
             f"the outbox has written to one segment for {_s(status.segment_age_ms)}",
             "a copy that nobody brings forward, or a lock on the outbox, keeps it from being"
-            " emptied: see `truerank doctor`",
+            " emptied: `truerank doctor` names it",
+        )
+    if status.outbox_bytes is not None and status.outbox_bytes > _LARGE * expected.outbox_bytes_max:
+        yield _degraded(
+            "outbox_large",
+            f"the outbox is {bytes_words(status.outbox_bytes)}; at"
+            f" {bytes_words(expected.outbox_bytes_max)} copies that are behind are given up",
+            "`truerank doctor` names what keeps it from being emptied; bring Redis back, or make"
+            " room and raise TRUERANK_OUTBOX_BYTES_MAX",
         )
 
 

@@ -1,7 +1,8 @@
 """Wait until the projection shows a write."""
 
+import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from truerank.errors import (
     DatabaseUnavailable,
@@ -16,8 +17,23 @@ from truerank.read import tokens
 from truerank.read.tokens import Seen
 from truerank.steps import Get, HashGet, Pause, Query, Steps
 
+_LATE_S = 0.001
 _EPOCH = "SELECT truerank.source_epoch()"
-_PAUSE_S = 0.01
+_PAUSE_S, _PAUSE_S_MAX, _PAUSE_GROWTH = 0.01, 0.1, 1.5
+
+
+def pauses(deadline: float, *, jitter: Callable[[], float] = random.random) -> Iterator[Pause]:
+    """Pauses between two looks, ever longer and jittered: many may wait for the same.
+
+    Args:
+        deadline: monotonic, in seconds; none ends later than a moment after it.
+        jitter: a number from 0 to 1; a pause is cut by up to half.
+    """
+    pause_s = _PAUSE_S
+    while True:
+        left_s = max(0.0, deadline - time.monotonic())
+        yield Pause(min(pause_s * (1 - jitter() / 2), left_s + _LATE_S))
+        pause_s = min(pause_s * _PAUSE_GROWTH, _PAUSE_S_MAX)
 
 
 def wait_visible(
@@ -33,6 +49,7 @@ def wait_visible(
     seen = tokens.parse(token)
     waiting = set(groups)
     deadline = time.monotonic() + timeout_s
+    looks = pauses(deadline)
     suspected = False
     while True:
         for group in sorted(waiting):
@@ -46,7 +63,7 @@ def wait_visible(
                 waiting.discard(group)
         if not waiting:
             return
-        late = (yield Pause(_PAUSE_S)) > deadline
+        late = (yield next(looks)) > deadline
         if suspected or late:
             yield from _check_epoch(seen)
             suspected = False

@@ -11,7 +11,7 @@ import psycopg
 
 from truerank.errors import DatabaseUnavailable, MigrationEdited, SchemaMismatch
 from truerank.schema import sql
-from truerank.sessions import primary_only
+from truerank.sessions import plain
 
 # Any number that only this runner uses.
 _RUNNER_LOCK = 0x7472_6D69_6772
@@ -61,7 +61,7 @@ def migrate(database_url: str) -> list[int]:
         DatabaseUnavailable: no connection, or another runner holds the lock for too long.
     """
     try:
-        connection = psycopg.connect(database_url, autocommit=True, **primary_only(database_url))
+        connection = psycopg.connect(database_url, autocommit=True, **plain(database_url))
     except psycopg.OperationalError as exc:
         raise DatabaseUnavailable(f"no connection to PostgreSQL: {exc}") from exc
     with connection:

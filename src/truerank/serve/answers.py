@@ -23,7 +23,7 @@ from truerank.read.shapes import (
     season_json,
     window_json,
 )
-from truerank.serve.params import NEEDS, Params, board_of
+from truerank.serve.params import NEEDS, Params, board_of, called
 from truerank.serve.replies import answer, reply
 from truerank.serve.service import service_of
 from truerank.serve.sharing import answer_shared
@@ -31,7 +31,7 @@ from truerank.serve.sharing import answer_shared
 TOP_ROWS = 10
 AROUND_ROWS = 11
 BESIDE_ROWS = 5  # of the neighbourhood beside a top list
-_EVERY = ("season", *NEEDS)
+_EVERY = ("season", "source", *NEEDS)
 
 
 async def top(request: Request) -> Response:
@@ -56,8 +56,13 @@ async def top(request: Request) -> Response:
     )
     if member is None:
         return await answer_shared(request, params, asked, page_json)
-    board, season = board_of(request), params.text("season")
-    return answer(request, page_json(await asked(board, season, consistency=params.consistency())))
+    page = await asked(
+        board_of(request),
+        params.text("season"),
+        consistency=params.consistency(),
+        source=params.source(),
+    )
+    return answer(request, page_json(page))
 
 
 async def place(request: Request) -> Response:
@@ -71,6 +76,7 @@ async def place(request: Request) -> Response:
         names=params.flag("names"),
         numbering=_numbering(params),
         consistency=params.consistency(),
+        source=params.source(),
     )
     return answer(request, place_json(page))
 
@@ -91,6 +97,7 @@ async def places(request: Request) -> Response:
         names=params.flag("names"),
         numbering=_numbering(params),
         consistency=params.consistency(),
+        source=params.source(),
     )
     return answer(request, places_json(page))
 
@@ -121,6 +128,7 @@ async def around(request: Request) -> Response:
         names=names,
         numbering=numbering,
         consistency=params.consistency(),
+        source=params.source(),
     )
     return answer(request, around_json(page))
 
@@ -140,16 +148,20 @@ async def between(request: Request) -> Response:
         names=params.flag("names"),
         numbering=_numbering(params),
     )
-    return await answer_shared(request, params, asked, between_json)
+    with called(score_min="min", score_max="max"):
+        return await answer_shared(request, params, asked, between_json)
 
 
 async def counts(request: Request) -> Response:
-    """`GET /v1/boards/{board}/counts?score=a&score=b&season=`."""
-    params = Params(request, _EVERY, repeated="score")
+    """`GET /v1/boards/{board}/counts?score=a&score=b&season=&ties=`."""
+    params = Params(request, (*_EVERY, "ties"), repeated="score")
     if not params.many:
         raise InvalidInput(f"score is given 1 to {LIMIT_MAX} times", field="score")
-    asked = partial(service_of(request).truerank.count_scores, scores=params.many)
-    return await answer_shared(request, params, asked, counts_json)
+    asked = partial(
+        service_of(request).truerank.count_scores, scores=params.many, ties=params.numbers("ties")
+    )
+    with called(scores="score"):
+        return await answer_shared(request, params, asked, counts_json)
 
 
 async def histogram(request: Request) -> Response:
@@ -158,7 +170,8 @@ async def histogram(request: Request) -> Response:
     if not params.many:
         raise InvalidInput(f"edge is given 1 to {LIMIT_MAX} times", field="edge")
     asked = partial(service_of(request).truerank.histogram, edges=params.many)
-    return await answer_shared(request, params, asked, histogram_json)
+    with called(score="edge", scores="edge", edges="edge"):
+        return await answer_shared(request, params, asked, histogram_json)
 
 
 async def seasons(request: Request) -> Response:

@@ -13,7 +13,7 @@ from starlette.types import Lifespan
 
 from truerank.aio import Truerank
 from truerank.errors import TruerankError
-from truerank.serve import answers, boards, health, metrics, profiles, scores, stream
+from truerank.serve import answers, boards, health, metrics, profiles, scores, settlements, stream
 from truerank.serve.counting import Counted
 from truerank.serve.page import page_routes
 from truerank.serve.replies import Edge, answer_route_error, answer_truerank_error
@@ -71,6 +71,7 @@ def create_app(settings: Settings, numbers: Metrics | None = None) -> Starlette:
             Route("/v1/boards/{board}/counts", answers.counts, methods=["GET"]),
             Route("/v1/boards/{board}/histogram", answers.histogram, methods=["GET"]),
             Route("/v1/boards/{board}/seasons", answers.seasons, methods=["GET"]),
+            Route("/v1/boards/{board}/settlements", settlements.show, methods=["GET"]),
             Route("/v1/boards/{board}/live", stream.live, methods=["GET"]),
         ],
         lifespan,

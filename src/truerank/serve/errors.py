@@ -23,8 +23,10 @@ from truerank.errors import (
     ProjectionUnavailable,
     SchemaMismatch,
     SeasonFinal,
+    SeasonNotOver,
     SeasonUnknown,
     TruerankError,
+    WritersUnderWay,
 )
 
 RETRY_AFTER_S = 1
@@ -38,12 +40,14 @@ _STATUS: Mapping[type[TruerankError], int] = {
     BoardExists: 409,
     BoardAttached: 409,
     SeasonFinal: 409,
+    SeasonNotOver: 409,
     NotCommittedYet: 409,
     EpochChanged: 409,
     NotSettled: 409,
     CursorGone: 410,
     Busy: 503,
     Contended: 503,
+    WritersUnderWay: 503,
     DatabaseFull: 503,
     DatabaseUnavailable: 503,
     ProjectionUnavailable: 503,

@@ -36,19 +36,35 @@ NUMBERS = (
      "parked_rankings"),
     ("truerank_parked_rows", "Rows of attached tables that their board did not take.",
      "parked_rows"),
+    ("truerank_reconcile_last_standings", "Standings that the last whole comparison compared.",
+     "reconciled_standings"),
+    ("truerank_reconcile_last_drift", "What was wrong when all standings were last compared.",
+     "reconciled_drift"),
+    ("truerank_reconcile_last_unrepaired", "What of it was not mended.", "reconciled_unrepaired"),
     ("truerank_score_table_dead_rows", "Dead rows of the score table, as PostgreSQL estimates.",
      "dead_rows"),
     ("truerank_redis_memory_bytes", "Memory that Redis uses.", "redis_memory_bytes"),
     ("truerank_redis_memory_limit_bytes", "Memory that Redis may use; 0: no limit.",
      "redis_memory_max_bytes"),
+    ("truerank_redis_evicted_keys", "Keys that Redis evicted since its start, whoever's.",
+     "redis_evicted_keys"),
 )  # fmt: skip
 DURATIONS = (
     ("truerank_outbox_age_seconds", "The most that any waiting outbox row has waited.",
      "outbox_age_ms"),
     ("truerank_lag_seconds", "Age of what the slowest live copy shows whole.", "lag_ms"),
     ("truerank_last_tick_age_seconds", "Since the last tick of any worker.", "last_tick_age_ms"),
+    ("truerank_reconcile_last_age_seconds", "Since all standings were last compared.",
+     "reconciled_age_ms"),
+    ("truerank_reconcile_last_seconds", "How long that took.", "reconciled_took_ms"),
     ("truerank_segment_age_seconds", "How long the outbox has written to its segment.",
      "segment_age_ms"),
+)  # fmt: skip
+FILLINGS = (
+    ("truerank_rebuild_rows", "Standings that are in a group's new copy.", "rows"),
+    ("truerank_rebuild_rows_about", "About how many it will hold.", "rows_about"),
+    ("truerank_rebuild_checked_rows", "Standings of it that were compared with PostgreSQL.",
+     "checked"),
 )  # fmt: skip
 _HELD_KINDS = {
     "session": "a session of this database in a transaction",
@@ -132,6 +148,13 @@ def gauges(status: Status) -> Iterator[Metric]:
         "segment",
         ((str(n), size) for n, size in enumerate(status.segment_bytes)),
     )
+    for name, told, attribute in FILLINGS:
+        yield _gauge(
+            name,
+            told,
+            "group",
+            ((str(each.group), getattr(each, attribute)) for each in status.fillings),
+        )
     yield from _held(status)
 
 

@@ -1,7 +1,8 @@
 """Read addresses strictly: path segments and query parameters mean one thing or are refused."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
@@ -11,11 +12,12 @@ from starlette.requests import Request
 from truerank.command.board import Choice, choice
 from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
-from truerank.model import Consistency
+from truerank.model import Consistency, Source
 from truerank.read.answers import LIMIT_MAX
 from truerank.read.consistency import consistency_of
 
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
+_NUMBERS = re.compile(r"-?[0-9]{1,19}(?:,-?[0-9]{1,19}){0,3}")
 _PAIRS_MAX = LIMIT_MAX + 20
 _BOARD_PATH = re.compile(rb"/v1/boards/([^/]+)(?:/.*)?", re.DOTALL)
 
@@ -41,6 +43,23 @@ def board_of(request: Request) -> str:
         raise InvalidInput("the board's key is percent-encoded UTF-8", field="board") from exc
     check_text(key, "board")
     return key
+
+
+@contextmanager
+def called(**names: str) -> Iterator[None]:
+    """Let errors in the block name parameters of the address, not those of Python behind them.
+
+    Args:
+        names: what the address calls each.
+    """
+    try:
+        yield
+    except InvalidInput as exc:
+        name = exc.field
+        if name in names:
+            exc.field = names[name]
+            exc.message = re.sub(rf"\b{name}\b", names[name], exc.message)
+        raise
 
 
 class Params:
@@ -116,6 +135,19 @@ class Params:
             raise InvalidInput(f"{name} is a whole number such as 20", field=name)
         return int(value)
 
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Whole numbers, with a sign or not, and commas between; none where it isn't given.
+
+        Raises:
+            InvalidInput: another spelling.
+        """
+        value = self.text(name)
+        if value is None:
+            return ()
+        if _NUMBERS.fullmatch(value) is None:
+            raise InvalidInput(f"{name} are whole numbers such as 3,-1", field=name)
+        return tuple(map(int, value.split(",")))
+
     def choice(self, name: str, kind: type[Choice], default: Choice) -> Choice:
         """One of a set of words.
 
@@ -140,6 +172,15 @@ class Params:
         """All that is given but these, the same for any order that means the same."""
         one = sorted((name, value) for name, value in self._one.items() if name not in names)
         return (*one, *(("", value) for value in self.many))
+
+    def source(self) -> Source | None:
+        """The store that is insisted on; None: whichever can answer.
+
+        Raises:
+            InvalidInput: another word.
+        """
+        value = self.text("source")
+        return None if value is None else choice(Source, value, "source")
 
     def consistency(self) -> Consistency:
         """How fresh the answer must be: what the parameters in `NEEDS` say.

@@ -1,6 +1,8 @@
 """How answers and errors leave: JSON bytes, one error shape, headers."""
 
 import hashlib
+import math
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from truerank.errors import TruerankError
+from truerank.errors import NotSettled, TruerankError
+from truerank.read.shapes import time_text
 from truerank.serve.errors import RETRY_AFTER_S, HttpRefusal, status_of
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -64,7 +67,7 @@ class Encoded:
         headers |= {
             _header(name): str(value)
             for name, value in freshness.items()
-            if value is not None and name not in {"partial", _AGE}
+            if value is not None and name not in {"partial", "settled", _AGE}
         }
         self._fixed = [(name.encode(), value.encode()) for name, value in headers.items()]
 
@@ -123,7 +126,10 @@ def _tags(text: str) -> set[str]:
 
 
 def error_reply(error: TruerankError, **beside: Any) -> Response:
-    """The one shape of every error: `{"code", "message", "field"}`, and what stands beside it."""
+    """The one shape of every error: `{"code", "message", "field"}`, and what stands beside it.
+
+    Where a season is to be settled at a known time, also `ready_at`.
+    """
     status = status_of(error)
     headers = dict(error.headers) if isinstance(error, HttpRefusal) else {}
     if status == _UNAVAILABLE:
@@ -133,6 +139,10 @@ def error_reply(error: TruerankError, **beside: Any) -> Response:
         "message": _sendable(error.message),
         "field": None if error.field is None else _sendable(error.field),
     }
+    if isinstance(error, NotSettled) and error.ready_at is not None:
+        shape["ready_at"] = time_text(error.ready_at)
+        wait_s = (error.ready_at - datetime.now(UTC)).total_seconds()
+        headers.setdefault("retry-after", str(max(RETRY_AFTER_S, math.ceil(wait_s))))
     return reply(shape | beside, status, headers)
 
 

@@ -43,15 +43,15 @@ async def answer_shared(
     Args:
         request: what is answered.
         params: of the request.
-        asked: asks, where nobody has; given `board`, `season` and `consistency`.
+        asked: asks, where nobody has; given `board`, `season`, `consistency`, and `source` where
+            one is insisted on.
         shape: makes the plain value of what it gives.
     """
     board, season = board_of(request), params.text("season")
-    consistency = params.consistency()
-    if consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
-        return answer(
-            request, shape(await asked(board=board, season=season, consistency=consistency))
-        )
+    consistency, source = params.consistency(), params.source()
+    if source is not None or consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
+        page = await asked(board=board, season=season, consistency=consistency, source=source)
+        return answer(request, shape(page))
     question = Question(
         key=(shape, board, params.without(NEEDS)),
         board=board,

@@ -5,8 +5,7 @@ keeps numbers for Prometheus. Methods are called on hot paths: they must be quic
 """
 
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from truerank.errors import (
     Busy,
@@ -55,8 +54,28 @@ class Meter:
     def ring_turned(self, outcome: str) -> None:
         """A worker tried to turn the ring of segments: `turned`, `fresh`, `busy` or `unread`."""
 
+    def standings_compared(self, kind: str, number: int) -> None:
+        """So many standings of the projection were compared with the source: `current`, or why not.
+
+        Args:
+            kind: as `truerank.repair.judging.Kind`.
+            number: of standings.
+        """
+
+    def drift_met(self, what: str, number: int) -> None:
+        """So many differences were `repaired`, or were of rankings and copies as such: `other`."""
+
     def breaker_changed(self, state: str) -> None:
         """The breaker before Redis is now `closed`, `half_open` or `open`."""
+
+    def copy_ended(self, cause: str, outcome: str) -> None:
+        """A copy that was being filled became live, or was given up.
+
+        Args:
+            cause: why it was begun: asked, schedule, lost, damaged, pruned, dense or parked; or
+                back, where readers went back to the copy before.
+            outcome: `switched`, or the code of the error.
+        """
 
     def failed(self, part: str, code: str) -> None:
         """Something failed that should not.
@@ -71,8 +90,9 @@ class Meter:
 
         Args:
             source: which store answered.
-            consistency: what was asked for, or `insisted` where the reader named the store.
-                Anything but that, `authoritative` and `settled` with the database is a fallback.
+            consistency: what was asked for, `insisted` where the reader named the store, or
+                `not_kept` where the projection never counts as asked. Anything but these,
+                `authoritative` and `settled` with the database is a fallback.
         """
 
     def live_checked(self, outcome: str) -> None:
@@ -95,20 +115,43 @@ class Meter:
         for receipt in receipts:
             self.command_answered(receipt.outcome, receipt.code)
 
-    @contextmanager
-    def timing(self, call: str) -> Iterator[None]:
+    def timing(self, call: str) -> "Timing":
         """Tell `redis_answered` how long the block took, however it ended."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.redis_answered(call, time.monotonic() - began)
+        return Timing(self, call)
 
-    @contextmanager
-    def watching(self, part: str) -> Iterator[None]:
+    def watching(self, part: str) -> "Watching":
         """Tell `failed` of what the installation could not do in the block; it is raised on."""
-        try:
-            yield
-        except _FAILURES as exc:
-            self.failed(part, exc.reason)
-            raise
+        return Watching(self, part)
+
+
+class Timing:
+    """A block whose time is told; see `Meter.timing`."""
+
+    __slots__ = ("_began", "_call", "_meter")
+
+    def __init__(self, meter: Meter, call: str) -> None:
+        self._meter = meter
+        self._call = call
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._meter.redis_answered(self._call, time.monotonic() - self._began)
+
+
+class Watching:
+    """A block whose failures are told; see `Meter.watching`."""
+
+    __slots__ = ("_meter", "_part")
+
+    def __init__(self, meter: Meter, part: str) -> None:
+        self._meter = meter
+        self._part = part
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, _FAILURES):
+            self._meter.failed(self._part, exc.reason)

@@ -71,6 +71,20 @@ class Metrics(Meter):
             ["outcome"],
             registry=registry,
         )
+        self._compared = Counter(
+            "truerank_reconciled_standings_total",
+            "Standings of the projection that were compared with PostgreSQL as routine, by what was"
+            " found; all but current and lagging are drift.",
+            ["kind"],
+            registry=registry,
+        )
+        self._drift = Counter(
+            "truerank_reconciled_drift_total",
+            "Differences that were repaired as routine; other: those of rankings and copies as"
+            " such, whether repaired or not.",
+            ["what"],
+            registry=registry,
+        )
         self._breaker = Gauge(
             "truerank_breaker_state",
             "1 for the state of the breaker before Redis; of several the one that changed last.",
@@ -78,6 +92,12 @@ class Metrics(Meter):
             registry=registry,
         )
         self.breaker_changed("closed")
+        self._copies = Counter(
+            "truerank_rebuilds_total",
+            "Copies that this worker filled, by why they were begun and what became of them.",
+            ["cause", "outcome"],
+            registry=registry,
+        )
         self._errors = Counter(
             "truerank_errors_total",
             "What failed and should not have, by part of the program and code.",
@@ -87,7 +107,8 @@ class Metrics(Meter):
         self._reads = Counter(
             "truerank_reads_total",
             "Pages read, by the store that answered and what was asked for; source database with"
-            " consistency any, at_least or max_age is a fallback.",
+            " consistency any, at_least or max_age is a fallback; not_kept is dense counting on a"
+            " board that doesn't keep it.",
             ["source", "consistency"],
             registry=registry,
         )
@@ -159,10 +180,22 @@ class Metrics(Meter):
         """See `Meter`."""
         self._turns.labels(outcome).inc()
 
+    def standings_compared(self, kind: str, number: int) -> None:
+        """See `Meter`."""
+        self._compared.labels(kind).inc(number)
+
+    def drift_met(self, what: str, number: int) -> None:
+        """See `Meter`."""
+        self._drift.labels(what).inc(number)
+
     def breaker_changed(self, state: str) -> None:
         """See `Meter`."""
         for each in _BREAKER_STATES:
             self._breaker.labels(each).set(each == state)
+
+    def copy_ended(self, cause: str, outcome: str) -> None:
+        """See `Meter`."""
+        self._copies.labels(cause, outcome).inc()
 
     def failed(self, part: str, code: str) -> None:
         """See `Meter`."""

@@ -1,5 +1,6 @@
 """Any single key is lost, or holds something of another type."""
 
+import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -13,6 +14,7 @@ from truerank.local import running_worker
 from truerank.model import Source
 from truerank.settings import Settings
 
+HIDDEN = {"hid": 2, "veiled": 3}
 SCORES = {f"m{number}": number for number in range(5)}
 WRONG_TYPES: dict[str, Callable[[Pipeline, str], object]] = {
     "text": lambda both, key: both.redis.set(key, "x"),
@@ -24,12 +26,17 @@ WRONG_TYPES: dict[str, Callable[[Pipeline, str], object]] = {
 
 @pytest.fixture
 def both(settings: Settings, redis_url: str) -> Iterator[Pipeline]:
-    """Two boards of one group with two seasons each, shown, and a worker that runs."""
+    """Two boards of one group with two seasons each, and a worker that runs.
+
+    One is counted densely; two members are hidden.
+    """
     settings = msgspec.structs.replace(settings, redis_url=redis_url, heartbeat_ms=10)
     with pipeline(settings, groups=1) as made:
         for board in (BUSY, STILL):
-            made.client.create_board(board, seasons=["all", "year"])
-            made.submit(board, SCORES)
+            made.client.create_board(board, seasons=["all", "year"], dense=board == STILL)
+            made.submit(board, SCORES | HIDDEN)
+        for member in HIDDEN:
+            made.client.hide_member(member, actor="test", reason="a test")
         with running_worker(settings):
             wait_until(partial(agree, made), "both stores agree")
             yield made
@@ -40,7 +47,10 @@ def keys_of(both: Pipeline) -> list[str]:
     generation = both.generation()
     assert generation is not None
     keys = sorted(key.decode() for key in both.redis.scan_iter())
-    assert len(keys) == 3 + 2 * len(both.rankings()), "pointer, meta, counts; two of each ranking"
+    rankings = both.rankings()
+    assert len(keys) == 4 + 2 * len(rankings) + len(both.dense(rankings)), (
+        "pointer, meta, counts, members; two of each ranking, and one more where it is dense"
+    )
     return [key.replace(generation, "*") for key in keys]
 
 
@@ -59,6 +69,8 @@ def harm_each_key(both: Pipeline, harm: Callable[[str], object]) -> None:
         for board, scores in truth.items():
             page = wait_until(partial(projected, both, board), f"{board} from Redis")
             assert {e.member: int(e.score) for e in page.entries} == scores
+        dense = wait_until(partial(projected, both, STILL, numbering="dense"), "dense places")
+        assert [e.rank for e in dense.entries] == [1, 2, 3, 4, 5], "its scores are all different"
 
 
 def assert_truth(both: Pipeline, truth: dict[str, dict[str, int]]) -> None:
@@ -68,17 +80,22 @@ def assert_truth(both: Pipeline, truth: dict[str, dict[str, int]]) -> None:
             page = both.client.top(board, season, member="m3")
             assert {e.member: int(e.score) for e in page.entries} == scores
             assert page.places[0].score == str(scores["m3"])
+            dense = both.client.top(board, season, numbering="dense")
+            different = sorted(set(scores.values()), reverse=True)
+            assert [different[e.rank - 1] for e in dense.entries] == sorted(
+                scores.values(), reverse=True
+            )
 
 
 def agree(both: Pipeline) -> bool:
     try:
         return not differences(both)
-    except (redis.ResponseError, ValueError):
+    except (redis.ResponseError, ValueError, struct.error):
         return False  # a key of another type, or a name that is none
 
 
-def projected(both: Pipeline, board: str) -> object:
-    page = both.client.top(board)
+def projected(both: Pipeline, board: str, numbering: str = "competition") -> object:
+    page = both.client.top(board, numbering=numbering)
     return page if page.freshness.source is Source.PROJECTION else None
 
 

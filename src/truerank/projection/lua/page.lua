@@ -23,13 +23,15 @@ ARGV[13] board
 ARGV[14] number n of members, then the members
 then     keys, or first bytes of keys, before which to count
 
-Returns  1 OK, meta fields, TIME, total,
-           {first place, rows, how many are better than the first, places of both bounds}
-               of the slice,
-           per member {place, how many are better, sort key, how many are equal or better}, or
-               {state} of one that isn't active (h hidden, b banned, m merged), or {},
-           {first place, rows, how many are better than its first} of the neighbourhood or {},
+Returns  1 OK, head, rows of the slice, members, rows of the neighbourhood,
            how many come before each key
+         The head is seven numbers of 64 bits: total, first place of the slice, how many are better
+         than its first row, places of both bounds, first place of the neighbourhood (-1: there is
+         none), how many are better; then lines: epoch, tick, pending, through, time, run_id of the
+         meta, both parts of TIME, snapshot, lives. One string, for values cost more than bytes.
+         A member is its place, how many are better, how many are equal or better (32 bits each)
+         and its sort key; or the state of one that isn't active (h hidden, b banned, m merged);
+         or '': it has no place.
          | 2 MOVED, live generation | 3 MISSING | 4 DAMAGED
          | 5 NOT_DENSE: the copy keeps no prefixes of this ranking
          Who is better is counted in members, or, densely, in different scores and tie-breaks.
@@ -38,15 +40,21 @@ local live = redis.call('GET', KEYS[1])
 if live ~= ARGV[1] then
     return {2, live or ''}
 end
-local meta = redis.call('HMGET', KEYS[2], 'epoch', 'tick', 'pending', 'through', 'time', 'run_id',
-    ARGV[4] == '1' and 'snapshot' or 'none', ARGV[4] == '1' and 'lives' or 'none', 'rankings',
-    'members')
-if not meta[1] then
+local known, known_members, epoch, tick, pending, through, time, run_id, snapshot, lives
+if ARGV[4] == '1' then
+    known, known_members, epoch, tick, pending, through, time, run_id, snapshot, lives =
+        unpack(redis.call('HMGET', KEYS[2], 'rankings', 'members', 'epoch', 'tick', 'pending',
+            'through', 'time', 'run_id', 'snapshot', 'lives'))
+else
+    known, known_members, epoch, tick, pending, through, time, run_id =
+        unpack(redis.call('HMGET', KEYS[2], 'rankings', 'members', 'epoch', 'tick', 'pending',
+            'through', 'time', 'run_id'))
+end
+if not epoch then
     return {3}
 end
-local known = tonumber(meta[9] or '0')
-local known_members = tonumber(meta[10] or '0')
-meta[9], meta[10] = nil, nil
+known = tonumber(known or '0')
+known_members = tonumber(known_members or '0')
 if redis.call('HLEN', KEYS[6]) ~= known_members then
     return {4}
 end
@@ -93,7 +101,7 @@ local function up_to(place)
 end
 local function rows_from(first, rows)
     local got = rows > 0 and redis.call('ZRANGE', KEYS[4], first, first + rows - 1) or {}
-    return got, got[1] and better_than(got[1]) or 0
+    return got, got[1] and first > 0 and better_than(got[1]) or 0
 end
 
 -- Both ends as places: one walk down the list finds either, however long the slice is.
@@ -125,40 +133,45 @@ local function state_of(member)
 end
 
 local members = {}
+local middle = tonumber(ARGV[11])
 local last = 14 + tonumber(ARGV[14])
 for i = 15, last do
     local shown = redis.call('HGET', KEYS[5], ARGV[i])
     local state = state_of(ARGV[i])
-    members[#members + 1] = {state}
+    local told = state or ''
     if shown and #shown > 8 then
         local place = string.sub(shown, 9) .. ARGV[i]
         local rank = redis.call('ZRANK', KEYS[4], place)
         -- Within a batch a state may be known whose moves are still to come.
-        if ((rank and state) or not (rank or state)) and meta[3] == '' then
+        if ((rank and state) or not (rank or state)) and pending == '' then
             return {4}
         end
         if rank and not state then
-            members[#members] = {rank, better_than(place), string.sub(shown, 9),
-                ARGV[12] == '1' and up_to(place) or 0}
+            told = struct.pack('>I4I4I4', rank, better_than(place),
+                ARGV[12] == '1' and up_to(place) or 0) .. string.sub(shown, 9)
+            middle = middle or i == 15 and rank
         end
     end
+    members[i - 14] = told
 end
 
-local around = {}
 local window = tonumber(ARGV[10])
--- Of a member that is withheld there is a state instead: it has no neighbourhood.
-local middle = tonumber(ARGV[11]) or members[1] and tonumber(members[1][1])
+local around_first, around, around_better = -1, {}, 0
+-- A member that is withheld is in no place: it has no neighbourhood.
 if window > 0 and middle then
     -- As many rows as asked for wherever the middle is, unless the board is smaller.
-    local around_first = math.max(0, math.min(
-        middle - math.floor((window - 1) / 2), total - window))
-    local around_rows, around_better = rows_from(around_first, window)
-    around = {around_first, around_rows, around_better}
+    around_first = math.max(0, math.min(middle - math.floor((window - 1) / 2), total - window))
+    around, around_better = rows_from(around_first, window)
 end
 
 local counts = {}
 for i = last + 1, #ARGV do
     counts[#counts + 1] = before(ARGV[i])
 end
-return {1, meta, redis.call('TIME'), total, {first, rows, better, low, high},
-    members, around, counts}
+local clock = redis.call('TIME')
+local head = struct.pack('>i8i8i8i8i8i8i8',
+    total, first, better, low, high, around_first, around_better)
+    .. epoch .. '\n' .. (tick or '') .. '\n' .. (pending or '') .. '\n' .. (through or '') .. '\n'
+    .. (time or '') .. '\n' .. (run_id or '') .. '\n' .. clock[1] .. '\n' .. clock[2] .. '\n'
+    .. (snapshot or '') .. '\n' .. (lives or '')
+return {1, head, rows, members, around, counts}

@@ -1,7 +1,9 @@
 -- bans_ended: whether a ban of one of these members has ended and can be lifted.
 CREATE OR REPLACE FUNCTION truerank.bans_ended(p_members text[]) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT current_setting('transaction_read_only') = 'off'
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN current_setting('transaction_read_only') = 'off'
        AND EXISTS (SELECT FROM truerank.member_state AS s
-                   WHERE s.until <= clock_timestamp() AND s.member = ANY (p_members))
+                   WHERE s.until <= clock_timestamp() AND s.member = ANY (p_members));
+END
 $$;

@@ -41,7 +41,8 @@ BEGIN
     END IF;
     -- Also for writers with a snapshot of before: they lock the board's row, and fail with 40001.
     -- The horizon stays where it is from here on: it rises with the same row.
-    UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id
+    UPDATE truerank.board SET has_custom_seasons = true, close_next_at = NULL
+    WHERE id = v_board.id
     RETURNING history_from INTO v_history_from;
     IF v_old.starts_at <> p_starts_at AND least(v_old.starts_at, p_starts_at) < v_history_from
        OR v_old.ends_at <> p_ends_at AND least(v_old.ends_at, p_ends_at) <= v_history_from THEN

@@ -4,13 +4,15 @@
 -- time and position it always had. The events stay: each correction is a row of its own that names
 -- its target, and of several amendments the last one counts.
 -- p_correction_ids name amendments for ever, like event ids; voids need no name.
+-- p_closed: the states in which a season takes no corrections. A sealed one may take them, a final
+-- one is corrected by truerank.revise_season.
 -- Repeat:  the same correction again answers duplicate; another content under its id, conflict.
 -- Locks:   the board's advisory lock (shared), corrections by id, standings by ranking and member.
 -- Returns: one row per event and season with the standing as it is now (score null: none left).
 --          Refused with event_unknown, season_closed, value_out_of_range, total_out_of_range, ...
 CREATE OR REPLACE FUNCTION truerank.correct_events(
     p_board text, p_event_ids text[], p_correction_ids text[], p_values numeric[],
-    p_ties bigint[], p_actor text, p_reason text
+    p_ties bigint[], p_actor text, p_reason text, p_closed text[] DEFAULT '{sealed,final}'
 ) RETURNS SETOF truerank.receipt
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -34,6 +36,10 @@ BEGIN
                             NULL::bigint, NULL::xid8 FROM generate_series(1, v_n) AS g;
         RETURN;
     END IF;
+    IF cardinality(v_board.filling) > 0 THEN
+        -- No slice of a new season is computed while its events are being corrected.
+        PERFORM FROM truerank.board AS b WHERE b.id = v_board.id FOR SHARE;
+    END IF;
     v_tie_n := cardinality(v_board.tie_names);
     IF p_values IS NOT NULL AND v_n * v_tie_n <> coalesce(cardinality(p_ties), 0) THEN
         RETURN QUERY SELECT g, 'refused', 'tie_count_wrong', NULL::text, NULL::numeric,
@@ -45,7 +51,7 @@ BEGIN
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(
         v_board, ARRAY(SELECT c.at FROM unnest(v_correction) AS c WHERE c.code IS NULL)) AS s;
     v_runs := truerank.season_runs(v_seasons);
-    v_correction := truerank.judge_corrections(v_board, v_seasons, v_correction);
+    v_correction := truerank.judge_corrections(v_board, v_seasons, v_correction, p_closed);
 
     BEGIN
         v_correction := truerank.store_corrections(
@@ -64,12 +70,13 @@ BEGIN
         END IF;
         RETURN QUERY SELECT * FROM truerank.correct_events(
             p_board, p_event_ids[:v_half], p_correction_ids[:v_half], p_values[:v_half],
-            p_ties[:v_half * v_tie_n], p_actor, p_reason);
+            p_ties[:v_half * v_tie_n], p_actor, p_reason, p_closed);
         RETURN QUERY SELECT v_half + r.ord, r.outcome, r.code, r.season, r.score, r.version,
                             r.token
         FROM truerank.correct_events(
             p_board, p_event_ids[v_half + 1:], p_correction_ids[v_half + 1:],
-            p_values[v_half + 1:], p_ties[v_half * v_tie_n + 1:], p_actor, p_reason) AS r;
+            p_values[v_half + 1:], p_ties[v_half * v_tie_n + 1:], p_actor, p_reason,
+            p_closed) AS r;
         RETURN;
     END;
 

@@ -48,7 +48,8 @@ BEGIN
                       WHERE r.board_id = v_board.id AND r.season = p_label)
     ON CONFLICT (board_id, season, cohort, kind) DO NOTHING;
     IF FOUND THEN
-        UPDATE truerank.board SET has_custom_seasons = true WHERE id = v_board.id;
+        UPDATE truerank.board SET has_custom_seasons = true, close_next_at = NULL
+        WHERE id = v_board.id;
         RETURN 'created';
     END IF;
     RETURN CASE WHEN EXISTS (

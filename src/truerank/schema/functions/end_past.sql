@@ -5,7 +5,8 @@
 -- p_board_id 0: on all boards. An event that commits later begins at zero: what is dropped and
 -- what has ended are told apart by one snapshot, after all standings that it shows were locked. A
 -- command under way has either ended by then, or waits, or touches none of those standings.
--- Locks:   the boards' advisory locks (shared), standings by ranking and member.
+-- Locks:   the boards' advisory locks (shared), rows of closed seasons, standings by ranking and
+--          member.
 -- Returns: how many events have ended.
 -- Raises:  25001 above READ COMMITTED; 40001 where commands come faster than they can be waited for.
 CREATE OR REPLACE FUNCTION truerank.end_past(p_member text, p_board_id integer) RETURNS bigint
@@ -20,6 +21,18 @@ DECLARE
 BEGIN
     PERFORM truerank.need_read_committed();
     PERFORM truerank.lock_boards_of(p_member, p_board_id);
+    -- No season is settled between what is dropped here and when it is said to have ended.
+    PERFORM FROM truerank.ranking AS r
+    WHERE r.id = ANY (ARRAY(SELECT x FROM truerank.member_rankings(p_member, p_board_id) AS x))
+      AND r.state <> 'open'
+    ORDER BY r.id FOR SHARE;
+    -- A copy that is being made may have seen what is dropped here: it is begun anew.
+    UPDATE truerank.freeze AS f SET ends = ends + 1
+    WHERE f.id = ANY (ARRAY(
+        SELECT x.id FROM truerank.freeze AS x
+        WHERE x.dropped_at IS NULL AND x.frozen_at IS NULL
+          AND (p_board_id = 0 OR x.board_id = p_board_id)
+        ORDER BY x.id FOR UPDATE));
     FOR v_try IN 1..20 LOOP
         SELECT array_agg(s.ranking), array_agg(s.member) INTO v_rankings, v_members
         FROM (SELECT s.ranking, s.member FROM truerank.standing AS s
@@ -62,6 +75,9 @@ BEGIN
         INTO v_whole, v_ended, v_changed FROM whole AS w;
         IF v_whole THEN
             PERFORM truerank.log_by_board(v_changed);
+            INSERT INTO truerank.privacy_change (grp)
+            SELECT DISTINCT b.grp FROM unnest(v_changed) AS c
+            JOIN truerank.board AS b ON b.id = c.ranking >> 36;
             RETURN v_ended;
         END IF;
     END LOOP;

@@ -5,12 +5,14 @@
 --           first event while there is none
 --   best    the best whole row; reached at the first event that attains it
 --   latest  the last event; reached at the first of the unbroken run of equal rows ending there
--- Events that were forgotten count by what they came to, see truerank.opening.
+-- Events that were forgotten count by what they came to, see truerank.opening. p_corrected_to and
+-- p_ended_after: as in live_events.
 -- Returns: one row, or none where no event is left. event_at and event_position are those of the
 --          event the standing rests on.
 CREATE OR REPLACE FUNCTION truerank.fold_events(
     p_board truerank.board, p_ranking bigint, p_names text[], p_starts_at timestamptz,
-    p_ends_at timestamptz
+    p_ends_at timestamptz, p_corrected_to bigint DEFAULT 9223372036854775807,
+    p_ended_after timestamptz DEFAULT 'infinity'
 ) RETURNS TABLE (score bigint, ties bigint[], event_at timestamptz, event_position bigint,
                  moved boolean, reached_at timestamptz, reached_position bigint, sort_key bytea)
 LANGUAGE plpgsql STABLE AS $$
@@ -23,9 +25,11 @@ BEGIN
                    v_tie_n, sum(e.ties[1]), sum(e.ties[2]), sum(e.ties[3]), sum(e.ties[4])) END,
                coalesce(bool_or(e.moves), false)
         INTO score, ties, moved
-        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at) AS e;
+        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at,
+                                  p_corrected_to, p_ended_after) AS e;
         SELECT e.at, e.position INTO event_at, event_position
-        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at) AS e
+        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at,
+                                  p_corrected_to, p_ended_after) AS e
         WHERE NOT moved OR e.moves
         ORDER BY CASE WHEN moved THEN e.at END DESC, CASE WHEN moved THEN e.position END DESC,
                  e.at, e.position
@@ -35,7 +39,8 @@ BEGIN
     ELSIF p_board.operator = 'best' THEN
         moved := true;
         SELECT e.value, e.ties, e.at, e.position INTO score, ties, event_at, event_position
-        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at) AS e
+        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at,
+                                  p_corrected_to, p_ended_after) AS e
         ORDER BY truerank.sort_key(e.value, p_board.descending,
                      truerank.tie_bytes(e.ties, p_board.tie_descending), e.at, e.position)
         LIMIT 1;
@@ -44,7 +49,8 @@ BEGIN
     ELSE
         moved := true;
         SELECT e.value, e.ties, e.at, e.position INTO score, ties, event_at, event_position
-        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at) AS e
+        FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at,
+                                  p_corrected_to, p_ended_after) AS e
         ORDER BY e.at DESC, e.position DESC
         LIMIT 1;
         SELECT run.reached_at, run.reached_position
@@ -53,8 +59,8 @@ BEGIN
             SELECT e.reached_at, e.reached_position,
                    bool_and((e.value, e.ties) IS NOT DISTINCT FROM (score, fold_events.ties))
                        OVER (ORDER BY e.at DESC, e.position DESC) AS unbroken
-            FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at)
-                AS e
+            FROM truerank.live_events(p_board.id, p_ranking, p_names, p_starts_at, p_ends_at,
+                                  p_corrected_to, p_ended_after) AS e
         ) AS run
         WHERE run.unbroken
         ORDER BY run.reached_at, run.reached_position

@@ -16,6 +16,7 @@ DECLARE
     v_ties bigint[] := p_ties;
     v_at timestamptz[] := p_event.at;
     v_positions bigint[] := p_event.positions;
+    v_seasons truerank.season[] := p_seasons;
     v_changed truerank.changed[];
 BEGIN
     IF p_done.stored_n < cardinality(p_members) THEN
@@ -38,17 +39,24 @@ BEGIN
     IF p_board.rate_max IS NOT NULL THEN
         PERFORM truerank.count_rates(p_board, p_event.received_at, v_members);
     END IF;
+    IF cardinality(p_board.filling) > 0 THEN
+        SELECT array_agg(s) INTO v_seasons FROM unnest(p_seasons) AS s
+        WHERE NOT s.period = ANY (p_board.filling);
+    END IF;
     IF p_board.operator = 'sum' THEN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_sum(
-            p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
+            p_board, v_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
         PERFORM truerank.check_totals(
-            p_board, p_seasons, v_changed, v_members, v_values, v_at, v_ties);
+            p_board, v_seasons, v_changed, v_members, v_values, v_at, v_ties);
     ELSIF p_board.operator = 'best' THEN
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_best(
-            p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
+            p_board, v_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
     ELSE
         SELECT array_agg(c) INTO v_changed FROM truerank.upsert_latest(
-            p_board, p_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
+            p_board, v_seasons, v_members, v_values, v_ties, v_at, v_positions) AS c;
+    END IF;
+    IF cardinality(p_board.filling) > 0 THEN
+        v_changed := v_changed || truerank.fold_filling(p_board, p_seasons, v_members, v_at);
     END IF;
     RETURN truerank.log_changes(p_board.grp, p_done.xid, v_changed);
 END

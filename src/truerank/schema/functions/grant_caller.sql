@@ -14,8 +14,8 @@ BEGIN
             'submit_score', 'submit_scores', 'create_board', 'create_season', 'boards',
             'find_season', 'seasons', 'read_page', 'incarnation', 'source_epoch', 'lock_class',
             'explain_standing', 'read_standing', 'export_slice', 'installation', 'profiles', 'set_profiles',
-            'states_on', 'bans_ended', 'lift_bans', 'member_states', 'set_member_state',
-            'changed_since')
+            'states_on', 'bans_ended', 'lift_bans', 'fold_populations', 'member_states', 'set_member_state',
+            'changed_since', 'still_open', 'read_settled', 'settlements', 'privacy_tick', 'shown_ranking')
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', v_function, p_role);
     END LOOP;

@@ -2,12 +2,13 @@
 --
 -- A bounded season takes events until it is closed, whenever that is; on boards with a late_grace
 -- no longer than that after its end. An event goes into all its seasons or into none, so one closed season refuses it. States are
--- read after the board's lock; above READ COMMITTED the snapshot may be older than a close, so
--- there the rows are locked too, which fails with 40001 if one has changed.
+-- read after the board's lock; above READ COMMITTED the snapshot may be older than a close or a
+-- change of a season, and then it fails with 40001.
+-- p_closed: the states in which a season takes none.
 -- Returns: the codes, in the caller's order.
 CREATE OR REPLACE FUNCTION truerank.judge_seasons(
     p_board truerank.board, p_seasons truerank.season[], p_at timestamptz[], p_codes text[],
-    p_expected_season text, p_received_at timestamptz
+    p_expected_season text, p_received_at timestamptz, p_closed text[] DEFAULT '{sealed,final}'
 ) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -20,11 +21,11 @@ DECLARE
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         PERFORM FROM truerank.board AS b WHERE b.id = p_board.id FOR SHARE;
-        PERFORM FROM truerank.ranking AS r WHERE r.id = ANY (v_rankings) FOR SHARE;
+        PERFORM truerank.need_latest_seal();
         PERFORM FROM truerank.merge_fence FOR SHARE;  -- for whom it counts is read as of then, too
     END IF;
     v_closed := ARRAY(SELECT r.id FROM truerank.ranking AS r
-                      WHERE r.id = ANY (v_rankings) AND r.state <> 'open');
+                      WHERE r.id = ANY (v_rankings) AND r.state = ANY (p_closed));
     IF cardinality(v_closed) = 0 AND p_expected_season IS NULL AND p_board.late_grace IS NULL
        AND cardinality(p_board.seasons) > 0 THEN
         RETURN p_codes;

@@ -2,8 +2,13 @@
 --
 -- The ranking of such a row is the first number of the board, which no ranking has; 0 for all
 -- boards. A state is a fact of its own: it names no standing, so it commutes with every score.
+-- Where one takes a member out of sight, copies that don't know of it are not to be read.
 CREATE OR REPLACE FUNCTION truerank.log_states(p_states truerank.member_state[]) RETURNS void
 LANGUAGE sql AS $$
+    INSERT INTO truerank.privacy_change (grp)
+    SELECT DISTINCT coalesce(b.grp, -1::smallint)
+    FROM unnest(p_states) AS m LEFT JOIN truerank.board AS b ON b.id = m.board_id
+    WHERE truerank.state_letter(m.state) <> 'a' AND (m.board_id = 0 OR b.id IS NOT NULL);
     INSERT INTO truerank.outbox (segment, grp, op, ranking, version, xid, member, sort_key)
     SELECT r.segment, g.grp, 's', m.board_id::bigint << 36, m.version, pg_current_xact_id(),
            m.member, convert_to(truerank.state_letter(m.state), 'UTF8')

@@ -13,9 +13,16 @@
 -- p_marks: keys, or first bytes of keys, before which to count.
 -- p_compared: also the snapshot and the lives of the server, for tokens. A standby gives none: its
 -- snapshots don't list what is in progress on the primary.
+-- ban_ended: the ban of one of these members has ended, and is to be lifted before they are shown.
+-- fold_due: no worker took in the changes of this population for long; each is read each time.
+-- Cost: linear in the last of the places that are looked up, and in the members who are withheld
+-- everywhere or on the board; otherwise in the rows. That of the top doesn't grow.
+-- Its settings: plans that are kept know no places. They would read the whole table, share it
+-- among processes or compile themselves where a few rows are wanted.
 CREATE OR REPLACE FUNCTION truerank.read_page(
-    p_ranking bigint, p_row_bytes integer, p_offset bigint, p_limit integer, p_members text[],
-    p_around_limit integer, p_compared boolean DEFAULT false, p_start text DEFAULT 'at',
+    p_ranking bigint, p_row_bytes integer, p_offset bigint DEFAULT 0, p_limit integer DEFAULT 0,
+    p_members text[] DEFAULT '{}', p_around_limit integer DEFAULT 0,
+    p_compared boolean DEFAULT false, p_start text DEFAULT 'at',
     p_beside_key bytea DEFAULT NULL, p_beside_member text DEFAULT NULL,
     p_low bytea DEFAULT NULL, p_high bytea DEFAULT NULL,
     p_around_place bigint DEFAULT NULL, p_up_to boolean DEFAULT false, p_marks bytea[] DEFAULT '{}',
@@ -25,70 +32,114 @@ CREATE OR REPLACE FUNCTION truerank.read_page(
     slice_low bigint, slice_high bigint,
     member_places bigint[], member_better bigint[], member_keys bytea[], member_up_to bigint[],
     around_first bigint, around bytea[], around_better bigint, counts bigint[],
-    epoch uuid, read_at timestamptz, snapshot text, lives text
+    epoch uuid, read_at timestamptz, snapshot text, lives text,
+    member_states text[], ban_ended boolean, fold_due boolean
 )
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
-    v_end bytea := decode(repeat('ff', 64), 'hex');  -- after every sort key
-    v_from_key bytea := coalesce(p_low, '');
-    v_from_member text := '';
-    v_to_key bytea := coalesce(p_high, v_end);
-    v_to_member text := '';
+    v_asked CONSTANT integer := cardinality(p_members);
+    v_withheld text[];  -- who has a standing and takes no place; null: nobody
+    v_equals bytea[];  -- of each member asked for, the bytes in which equals agree
+    v_afters bytea[];  -- and what comes after all that begin with them
+    v_counts bigint[];
     v_middle bigint;
 BEGIN
-    SELECT s.epoch INTO epoch FROM truerank.setting AS s;
     -- Not the statement's time: of a prepared statement that is when it is executed, and its
     -- snapshot is older by then. The transaction's is never later than any of its snapshots.
-    read_at := now();
+    SELECT x.epoch, now(), p.n + coalesce(c.n, 0) - coalesce(cardinality(w.members), 0), w.members,
+           c.changes > 1000 AND current_setting('transaction_read_only') = 'off', 0, p_offset
+    INTO epoch, read_at, total, v_withheld, fold_due, slice_low, slice_first
+    FROM truerank.setting AS x
+    CROSS JOIN LATERAL (
+        SELECT coalesce((SELECT p.n FROM truerank.population AS p
+                         WHERE p.ranking = p_ranking), 0) AS n) AS p
+    CROSS JOIN LATERAL (
+        SELECT sum(c.n)::bigint AS n, count(*) AS changes FROM truerank.population_change AS c
+        WHERE c.ranking = p_ranking) AS c
+    CROSS JOIN LATERAL (
+        SELECT array_agg(m.member) AS members
+        FROM (SELECT DISTINCT y.member FROM truerank.member_state AS y
+              WHERE y.board_id IN (0, (p_ranking >> 36)::integer)
+                AND y.state IN ('hidden', 'banned', 'merged')) AS m
+        -- OFFSET: as it is, else the whole ranking might be joined to the few.
+        CROSS JOIN LATERAL (
+            SELECT FROM truerank.standing AS s
+            WHERE s.ranking = p_ranking AND s.member = m.member OFFSET 0) AS s
+    ) AS w;
+    slice_high := total;
     IF p_compared AND NOT pg_is_in_recovery() THEN
         snapshot := pg_current_snapshot()::text;
         lives := truerank.lives();
     END IF;
-    SELECT count(*) INTO total FROM truerank.visible_standing AS s WHERE s.ranking = p_ranking;
-    slice_low := CASE WHEN p_low IS NULL THEN 0
-                 ELSE truerank.count_better(p_ranking, p_low) END;
-    slice_high := CASE WHEN p_high IS NULL THEN total
-                  ELSE truerank.count_better(p_ranking, p_high) END;
-    IF p_start = 'after' AND (p_beside_key, p_beside_member) >= (v_from_key, v_from_member) THEN
-        v_from_key := p_beside_key;
-        v_from_member := p_beside_member;
-    ELSIF p_start = 'before' AND (p_beside_key, p_beside_member) < (v_to_key, v_to_member) THEN
-        v_to_key := p_beside_key;
-        v_to_member := p_beside_member;
+
+    -- What is asked most, the top, passes by the rest: every expression has its price.
+    IF p_start <> 'at' OR cardinality(p_marks) > 0 OR num_nonnulls(p_low, p_high) > 0 THEN
+        SELECT b.* INTO slice, slice_first, slice_low, slice_high, counts
+        FROM truerank.bounded_slice(
+            p_ranking, p_offset, p_limit, p_start, p_beside_key, p_beside_member, p_low, p_high,
+            p_marks, total, v_withheld) AS b;
+    ELSIF p_limit > 0 THEN
+        slice := truerank.ranking_slice(
+            p_ranking, '', '', decode(repeat('ff', 64), 'hex'), '',
+            p_offset, p_limit, v_withheld);
     END IF;
-    slice := truerank.ranking_slice(
-        p_ranking, v_from_key, v_from_member, v_to_key, v_to_member,
-        CASE WHEN p_start = 'at' THEN p_offset ELSE 0 END, p_limit, p_start = 'before');
-    slice_first := CASE p_start
-        WHEN 'at' THEN slice_low + p_offset
-        WHEN 'after' THEN greatest(slice_low, truerank.count_better(
-            p_ranking, v_from_key, v_from_member || chr(1)))  -- the row itself counts
-        ELSE greatest(slice_low, truerank.count_better(p_ranking, v_to_key, v_to_member)
-                             - coalesce(cardinality(slice), 0)) END;
-    slice_better := truerank.count_ahead(p_ranking, substr(slice[1], 1, p_row_bytes), p_dense);
-
-    SELECT array_agg(truerank.count_better(p_ranking, s.sort_key, s.member) ORDER BY m.ord),
-           array_agg(truerank.count_ahead(p_ranking, substr(s.sort_key, 1, p_row_bytes), p_dense)
-                     ORDER BY m.ord),
-           array_agg(s.sort_key ORDER BY m.ord),
-           array_agg(CASE WHEN p_up_to THEN truerank.count_better(p_ranking, coalesce(
-                              truerank.key_after(substr(s.sort_key, 1, p_row_bytes)), v_end))
-                     END ORDER BY m.ord)
-    INTO member_places, member_better, member_keys, member_up_to
-    FROM unnest(p_members) WITH ORDINALITY AS m (member, ord)
-    LEFT JOIN truerank.visible_standing AS s ON s.ranking = p_ranking AND s.member = m.member;
-
+    IF v_asked > 0 THEN
+        member_states := truerank.states_on((p_ranking >> 36)::integer, p_members);
+        ban_ended := 'banned' = ANY (member_states) AND truerank.bans_ended(p_members);
+        SELECT array_agg(k.key ORDER BY k.ord),
+               array_agg(substr(k.key, 1, p_row_bytes) ORDER BY k.ord),
+               array_agg(CASE WHEN k.key IS NOT NULL THEN coalesce(
+                             truerank.key_after(substr(k.key, 1, p_row_bytes)),
+                             decode(repeat('ff', 64), 'hex')) END
+                         ORDER BY k.ord) FILTER (WHERE p_up_to)
+        INTO member_keys, v_equals, v_afters
+        FROM (
+            SELECT m.ord, (SELECT s.sort_key FROM truerank.standing AS s
+                           WHERE s.ranking = p_ranking AND s.member = m.member
+                             AND m.state = 'active') AS key
+            FROM unnest(p_members, member_states) WITH ORDINALITY AS m (member, state, ord)
+        ) AS k;
+        -- In one walk: what is asked for beside each other costs once.
+        v_counts := truerank.count_before(
+            p_ranking, member_keys || v_equals || v_afters,
+            p_members || array_fill(''::text, ARRAY[2 * v_asked]), v_withheld);
+        member_places := v_counts[:v_asked];
+        member_better := v_counts[v_asked + 1:2 * v_asked];
+        IF p_up_to THEN
+            member_up_to := v_counts[2 * v_asked + 1:];
+        END IF;
+    END IF;
     v_middle := coalesce(p_around_place, member_places[1]);
     IF p_around_limit > 0 AND v_middle IS NOT NULL THEN
         around_first := greatest(
             0, least(v_middle - (p_around_limit - 1) / 2, total - p_around_limit));
-        around := truerank.ranking_slice(
-            p_ranking, '', '', v_end, '', around_first, p_around_limit);
-        around_better := truerank.count_ahead(
-            p_ranking, substr(around[1], 1, p_row_bytes), p_dense);
+        around := CASE WHEN p_around_place IS NOT NULL THEN truerank.ranking_slice(
+                p_ranking, '', '', decode(repeat('ff', 64), 'hex'), '',
+                around_first, p_around_limit, v_withheld)
+            ELSE truerank.ranking_slice(
+                p_ranking, '', '', member_keys[1], p_members[1],
+                0, (v_middle - around_first)::integer, v_withheld, true)
+            || truerank.ranking_slice(
+                p_ranking, member_keys[1], p_members[1], decode(repeat('ff', 64), 'hex'), '',
+                0, (p_around_limit - v_middle + around_first)::integer, v_withheld) END;
     END IF;
-    SELECT array_agg(truerank.count_better(p_ranking, m.mark) ORDER BY m.ord) INTO counts
-    FROM unnest(p_marks) WITH ORDINALITY AS m (mark, ord);
+
+    IF p_dense THEN
+        v_counts := truerank.count_before(
+            p_ranking, ARRAY[substr(slice[1], 1, p_row_bytes), substr(around[1], 1, p_row_bytes)]
+                       || v_equals,
+            array_fill(''::text, ARRAY[2 + v_asked]), v_withheld, p_distinct => p_row_bytes);
+        slice_better := v_counts[1];
+        around_better := v_counts[2];
+        member_better := v_counts[3:];
+    ELSE
+        slice_better := CASE WHEN slice_first > 0 THEN truerank.better_than(
+            p_ranking, slice_first, slice[1], p_row_bytes, v_withheld) END;
+        around_better := CASE WHEN around_first > 0 THEN truerank.better_than(
+            p_ranking, around_first, around[1], p_row_bytes, v_withheld) END;
+    END IF;
     RETURN NEXT;
 END
 $$;

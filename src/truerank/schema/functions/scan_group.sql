@@ -8,7 +8,10 @@
 CREATE OR REPLACE FUNCTION truerank.scan_group(
     p_grp smallint, p_ranking bigint, p_member text, p_rows_max integer
 ) RETURNS TABLE (ranking bigint, key_bytes integer, packed bytea[], equal_bytes integer, last_member text)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+-- The planner might rather take the other index, and sort the whole ranking for each chunk.
+SET enable_sort = off SET enable_incremental_sort = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
 DECLARE
     v_left integer := p_rows_max;
     v_board integer;

@@ -62,6 +62,9 @@ BEGIN
         v_ended := truerank.end_past(member, v_board_id);
         v_changed := v_ended > 0;
     END IF;
+    IF p_action = 'delete' THEN
+        PERFORM truerank.leave_settlements(member, v_board_id);
+    END IF;
     IF p_action = 'delete' AND v_board_id = 0 THEN
         UPDATE truerank.member AS m SET display_name = NULL, profile = NULL
         WHERE m.id = ANY (truerank.names_of(set_member_state.member))

@@ -2,11 +2,13 @@
 --
 -- Call it in a transaction of its own. Nothing waits: where a lock isn't free at once, or a row
 -- isn't yet read by every copy of a group, nothing happens and the next call tries again. A copy
--- not seen for p_dead_s seconds is marked dead, to be filled anew, rather than fill the disk.
+-- is marked dead, to be filled anew, rather than fill the disk: one not seen for p_dead_s seconds,
+-- and, once the outbox exceeds p_outbox_bytes_max, one that has not read what is to be truncated.
 -- p_anyway turns a segment that is neither old nor large.
 -- Returns: turned, fresh (nothing due), busy (a lock), unread (a copy is behind).
 CREATE OR REPLACE FUNCTION truerank.turn_ring(
-    p_age_s integer, p_bytes_max bigint, p_dead_s integer, p_anyway boolean DEFAULT false
+    p_age_s integer, p_bytes_max bigint, p_dead_s integer, p_anyway boolean DEFAULT false,
+    p_outbox_bytes_max bigint DEFAULT NULL
 ) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -14,12 +16,14 @@ DECLARE
     v_outbox regclass;
     v_tick regclass;
     v_next integer;
-    v_oldest pg_snapshot;
     v_oldest_tick bigint;
+    v_late uuid[];
+    v_late_tick bigint;
+    v_large boolean;
+    v_first_floor bigint;
     v_floor bigint;
     v_newest xid8;
     v_still xid8;
-    v_unread boolean;
 BEGIN
     SELECT r.* INTO v_ring FROM truerank.ring AS r FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -30,6 +34,10 @@ BEGIN
            < p_bytes_max THEN
         RETURN 'fresh';
     END IF;
+    SELECT coalesce(sum(pg_total_relation_size(format('truerank.outbox_%s', n)::regclass)
+                        + pg_total_relation_size(format('truerank.tick_%s', n)::regclass))
+                    > p_outbox_bytes_max, false)
+    INTO v_large FROM generate_series(0, 3) AS n;
     v_next := (v_ring.segment + 1) % 4;
     v_outbox := format('truerank.outbox_%s', v_next)::regclass;
     v_tick := format('truerank.tick_%s', v_next)::regclass;
@@ -37,7 +45,7 @@ BEGIN
     -- A tick whose snapshot may not show every row of the segment, in whatever segment it is, can
     -- no longer be read on from. Looked up before the lock, because it may take a while.
     EXECUTE format('SELECT max(o.xid) FROM %s AS o', v_outbox) INTO v_newest;
-    SELECT t.id + 1 INTO v_floor FROM truerank.tick AS t
+    SELECT t.id + 1 INTO v_first_floor FROM truerank.tick AS t
     WHERE pg_snapshot_xmin(t.snapshot) <= v_newest ORDER BY t.id DESC LIMIT 1;
 
     BEGIN
@@ -55,30 +63,26 @@ BEGIN
     IF v_still IS DISTINCT FROM v_newest THEN
         RETURN 'busy';
     END IF;
-    SELECT min(g.cursor_tick) INTO v_oldest_tick FROM truerank.generation AS g
-    WHERE g.state IN ('live', 'warming');
-    -- Every copy is asked below whether it shows all rows, so none needs more than its own tick.
-    v_floor := least(coalesce(v_floor, 0), v_oldest_tick);
-    EXECUTE format('SELECT greatest($1, max(t.id) + 1) FROM %s AS t', v_tick)
-    INTO v_floor USING v_floor;
-    -- By its base, not by what it shows: after a rollback of Redis it may show what it did any
-    -- time since it was at that tick, while it caught up in pieces.
-    FOR v_oldest, v_oldest_tick IN
-        SELECT t.snapshot, g.cursor_tick
+    LOOP
+        SELECT min(g.cursor_tick) INTO v_oldest_tick FROM truerank.generation AS g
+        WHERE g.state IN ('live', 'warming');
+        -- Every copy is asked below whether it shows all rows, so none needs more than its own
+        -- tick.
+        v_floor := least(coalesce(v_first_floor, 0), v_oldest_tick);
+        EXECUTE format('SELECT greatest($1, $2 + 1, max(t.id) + 1) FROM %s AS t', v_tick)
+        INTO v_floor USING v_floor, v_late_tick;
+        -- By its base, not by what it shows: after a rollback of Redis it may show what it did any
+        -- time since it was at that tick, while it caught up in pieces.
+        SELECT array_agg(g.id), max(g.cursor_tick) INTO v_late, v_late_tick
         FROM truerank.generation AS g LEFT JOIN truerank.tick AS t ON t.id = g.cursor_tick
         WHERE g.state IN ('live', 'warming')
-    LOOP
-        -- Of a segment that is all before the snapshot, as usual, not a row is read: others wait.
-        v_unread := false;
-        IF v_still >= pg_snapshot_xmin(v_oldest) THEN
-            EXECUTE format('SELECT EXISTS (SELECT FROM %s AS o
-                            WHERE o.xid >= pg_snapshot_xmin($1)
-                              AND NOT pg_visible_in_snapshot(o.xid, $1))', v_outbox)
-            INTO v_unread USING v_oldest;
-        END IF;
-        IF v_unread OR v_oldest IS NULL OR v_oldest_tick < v_floor THEN
+          AND (t.snapshot IS NULL OR g.cursor_tick < v_floor
+               OR truerank.unread_in(v_outbox, v_still, t.snapshot));
+        EXIT WHEN v_late IS NULL;
+        IF NOT v_large THEN
             RETURN 'unread';
         END IF;
+        UPDATE truerank.generation SET state = 'dead' WHERE id = ANY (v_late);
     END LOOP;
 
     UPDATE truerank.ring SET

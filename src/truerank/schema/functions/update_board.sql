@@ -1,7 +1,9 @@
 -- update_board: change rules of a board, with who and why.
 --
 -- p_changes names settings: value_min, value_max, total_min, total_max, earliest_at, latest_at,
--- future_max, late_grace, retention, rate_max, accepting, dense; null takes an optional one away.
+-- future_max, late_grace, retention, rate_max, accepting, dense, hold, auto_close; null takes an
+-- optional one away. Of auto_close counts from when it is switched on: seasons that ended before are
+-- left to people.
 -- They hold for events that come from now on; standings stay. Where dense changes, workers fill a
 -- new copy of the board's group. What would change existing results
 -- (operator, order, zone, decimals, seasons, tie-breaks) is fixed: make another board.
@@ -24,7 +26,8 @@ BEGIN
     END IF;
     SELECT min(k) INTO v_fixed FROM jsonb_object_keys(p_changes) AS k
     WHERE k NOT IN ('value_min', 'value_max', 'total_min', 'total_max', 'earliest_at', 'latest_at',
-                    'future_max', 'late_grace', 'retention', 'rate_max', 'accepting', 'dense');
+                    'future_max', 'late_grace', 'retention', 'rate_max', 'accepting', 'dense', 'hold',
+                    'auto_close');
     IF v_fixed IS NOT NULL THEN
         RETURN 'setting_fixed:' || v_fixed;
     END IF;
@@ -38,10 +41,13 @@ BEGIN
     END IF;
     UPDATE truerank.board AS b SET
         (value_min, value_max, total_min, total_max, earliest_at, latest_at, future_max,
-         late_grace, retention, rate_max, accepting, dense, dense_turns)
+         late_grace, retention, rate_max, accepting, hold, auto_close, auto_close_from,
+         close_next_at, dense, dense_turns)
         = (v_new.value_min, v_new.value_max, v_new.total_min, v_new.total_max, v_new.earliest_at,
            v_new.latest_at, v_new.future_max, v_new.late_grace, v_new.retention, v_new.rate_max,
-           v_new.accepting, v_new.dense,
+           v_new.accepting, v_new.hold, v_new.auto_close,
+           CASE WHEN v_old.auto_close AND v_new.auto_close THEN v_old.auto_close_from
+                WHEN v_new.auto_close THEN clock_timestamp() END, NULL, v_new.dense,
            v_old.dense_turns + (v_new.dense <> v_old.dense)::integer)
     WHERE b.id = v_old.id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
