@@ -59,6 +59,11 @@ CRASH_POINTS: Final = (
     ("season_sealed", "a season takes no more events, and writers may be under way"),
     ("barrier_passed", "no writer of a sealed season is left, and nothing was settled"),
     ("season_settled", "a season is final, and the closer doesn't know"),
+    # Whoever freezes a season, or erases members.
+    ("freeze_taken", "the copy of a frozen season is made, and nothing of it projected"),
+    ("freeze_slice_logged", "a slice of the copy is in the outbox, more may follow"),
+    ("erasures_swept", "what late transactions brought of an erased member is gone"),
+    ("group_purged", "a group names an erased member no more, and PostgreSQL doesn't know"),
     # Whoever owns embedded engines.
     ("engine_started", "Valkey starts, PostgreSQL does not yet, and nobody was told"),
     ("engines_started", "both engines run, and nobody was told"),

@@ -255,7 +255,7 @@ def test_help_lists_every_command_and_neither_loads_a_driver_nor_makes_a_folder(
     for command in _LEAVES:
         assert command[0] in listed
     loaded = truerank.modules("--help")
-    assert not {"psycopg", "redis", "structlog", "starlette", "msgspec"} & loaded
+    assert not {"psycopg", "redis", "structlog", "starlette"} & loaded
     assert not truerank.data.exists()
 
 

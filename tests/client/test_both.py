@@ -218,7 +218,9 @@ def test_wait_visible_waits_for_the_other_group_too(idle: Pipeline) -> None:
 
 
 async def test_more_reads_at_once_than_connections_wait_for_their_turn(live: Pipeline) -> None:
-    settings = msgspec.structs.replace(live.settings, pool_max=2, redis_timeout_ms=5000)
+    settings = msgspec.structs.replace(
+        live.settings, pool_max=2, redis_timeout_ms=20_000, database_timeout_ms=20_000
+    )
 
     async with aio.Truerank(settings) as client:
         pages = await asyncio.gather(*(client.top("b") for _ in range(50)))

@@ -118,6 +118,7 @@ OTHER_POINTS = {
     "before_submit", "submit_executed", "after_submit", "before_flush", "after_flush",
     "backfill_slice", "import_slice", "purge_slice", "engine_started", "engines_started",
     "season_sealed", "barrier_passed", "season_settled", "fill_slice",
+    "freeze_taken", "freeze_slice_logged", "erasures_swept", "group_purged",
 }  # fmt: skip
 
 

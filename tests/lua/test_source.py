@@ -18,10 +18,13 @@ FILES = sorted(
 # What may stand beside < and >: numerals, and expressions that are numbers in these files.
 NUMBER = (
     r"-?\d+|#[\w.\[\]]+|#?meta|high|low|shown_high|shown_low|at|i|applied|seen|additions|removals|changes|fields|rows|window|total"
-    r"|tick_id|covered_id|counts\.withheld|equal_bytes|known_members"
-    r"|tonumber\([^()]*(?:\([^()]*\))?[^()]*\)"
+    r"|first|entries|tombstones|withheld|tick_id|covered_id|counts\.withheld|equal_bytes|known_members"
+    r"|tonumber\([^()]*(?:\([^()]*\))?[^()]*\)|tonumber"
 )
-KEY = r"KEYS\[\w+( \+ [12])?\]|(meta|places|shown|prefixes|counts|members|better)_key"
+KEY = (
+    r"KEYS\[\w+( \+ [12])?\]|(meta|places|shown|prefixes|counts|members|better)_key"
+    r"|keys\.(places|shown|prefixes)"
+)
 COMPARISON = re.compile(r"(?P<left>[\w.#\]\[()'\"]+)\s*(?:<=|>=|<|>)\s*(?P<right>[\w.#\]\['\"]+)")
 STRING_OR_COMMENT = re.compile(r"--\[\[.*?\]\]|--[^\n]*|'[^'\n]*'|\"[^\"\n]*\"", re.DOTALL)
 
@@ -54,7 +57,7 @@ def test_the_check_of_comparisons_sees_strings() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_script_touches_only_keys_that_it_was_given(name: str) -> None:
-    keys = re.findall(r"redis\.call\('\w+',\s*([\w\[\]+ ]+)", source(name))
+    keys = re.findall(r"redis\.call\('\w+',\s*([\w.\[\]+ ]+)", source(name))
 
     assert keys
     for key in keys:

@@ -32,7 +32,7 @@ class Freezing(Base):
 
         Safe to repeat. Scores go on; states of members hold for what is shown, too. Whoever reads
         with the setting `operator` sees what is going on. PostgreSQL answers until the projection
-        has the copy, about 10 s for a million members.
+        has the copy.
 
         Args:
             board: the board's key.
