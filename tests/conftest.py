@@ -29,6 +29,7 @@ _DATA_DIR = Path(os.environ.get("TRUERANK_TEST_DATA") or _REPOSITORY.parent / "s
 _TEMPLATE = "truerank_template"
 _REDIS_DATABASES = 64  # as many as the embedded engine has
 _START_S_MAX = 30.0
+_SOAK_S_MAX = 3600
 _LEFT_OUT = "left out"  # a property of a test, which a worker of pytest-xdist reports too
 _TOOK = "took"  # the same, of tests that measure how long a repair takes
 
@@ -207,6 +208,12 @@ def chromium() -> dict[str, Any]:
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
     return {"executable_path": _find_program("chromium"), "args": arguments}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    # What takes minutes on purpose is not stopped after two; one of its own limits it further.
+    if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.timeout(_SOAK_S_MAX))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
