@@ -45,7 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rebuild_share_percent: Percent = 25  # of its time a worker fills copies beside live ones
     rebuild_keep_ms: Annotated[int, msgspec.Meta(ge=0, le=86_400_000)] = 60_000  # a way back
     rebuild_every_s: Annotated[int, msgspec.Meta(ge=0)] = 0  # copies this old are replaced; 0: none
-    reconcile_ms: MillisecondsOrNone = 1000  # between 1000 standings compared as routine; 0: never
+    reconcile_ms: MillisecondsOrNone = 5000  # between 1000 standings compared as routine; 0: never
     reconcile_repair: bool = True  # and what differs is mended; what is ahead never is
     names_cache_ms: Milliseconds = 5000  # how long a member's name may be remembered
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
