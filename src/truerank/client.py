@@ -10,7 +10,18 @@ from truerank.connections import Database, urls
 from truerank.operations import Operations
 from truerank.projection.link import Link
 from truerank.settings import Settings, load
-from truerank.steps import Commands, Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.steps import (
+    Commands,
+    Get,
+    HashGet,
+    Pause,
+    Query,
+    Request,
+    ScriptCall,
+    Steps,
+    T,
+    run_blocking,
+)
 from truerank.telemetry.meter import Meter
 
 P = ParamSpec("P")
@@ -111,18 +122,7 @@ class Truerank:
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps on this client's connections."""
-        try:
-            request = next(steps)
-            while True:
-                try:
-                    result = self._do(request)
-                except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
-                    request = steps.throw(exc)
-                else:
-                    request = steps.send(result)
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
+        return run_blocking(steps, self._do)
 
     def close(self) -> None:
         """Close all connections."""

@@ -26,6 +26,7 @@ from truerank.sessions import (
     AWAY,
     LIMIT_SESSION,
     LIMIT_TRANSACTION,
+    SNAPSHOT,
     Limits,
     alive_only,
     primary_only,
@@ -34,7 +35,6 @@ from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
 _AFTER_SERVER_S = 2.0  # for the server to end a statement itself
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 # PostgreSQL's own name for a check of one column.
 _CHECK = re.compile(r"(?:board|ranking|award_rule)_(.+?)_check[0-9]*")
 CONTENDED = (
@@ -165,7 +165,7 @@ class Database:
                 try:
                     if snapshot:
                         with conn.transaction():
-                            conn.execute(_SNAPSHOT)
+                            conn.execute(SNAPSHOT)
                             conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
                             return conn.execute(sql, params, binary=True).fetchall()
                     if not conn.pooled:
@@ -248,7 +248,7 @@ class AsyncDatabase:
                 try:
                     if snapshot:
                         async with conn.transaction():
-                            await conn.execute(_SNAPSHOT)
+                            await conn.execute(SNAPSHOT)
                             await conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
                             return await (await conn.execute(sql, params, binary=True)).fetchall()
                     if not conn.pooled:

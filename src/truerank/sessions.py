@@ -27,6 +27,7 @@ LIMIT_SESSION = """
 LIMIT_TRANSACTION = """
     SELECT set_config(l.name, l.value, true)
     FROM unnest(%s::text[], %s::text[]) AS l (name, value)"""
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 _ALIVE = {

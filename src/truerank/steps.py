@@ -65,6 +65,22 @@ Request = Query | ScriptCall | Get | HashGet | Commands | Pause
 Steps = Generator[Request, Any, T]
 
 
+def run_blocking(steps: Steps[T], do: Callable[[Request], Any]) -> T:
+    """Run steps with a function that does each of their requests and returns its result."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                result = do(request)
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
+                request = steps.throw(exc)
+            else:
+                request = steps.send(result)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
 def changed(steps: Steps[T], change: Callable[[Request], Request]) -> Steps[T]:
     """The same steps, whose requests pass through a function before they are made."""
     try:

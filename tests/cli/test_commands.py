@@ -225,6 +225,28 @@ def test_one_address_without_the_other_is_refused_before_anything_starts(
     assert not truerank.data.exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("top", "points"),
+        ("rank", "points", "ada"),
+        ("around", "points", "ada"),
+        ("between", "points"),
+        ("counts", "points", "5"),
+        ("histogram", "points", "5"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_contradict_each_other_are_refused_before_anything_starts(
+    truerank: Command, words: tuple[str, ...]
+) -> None:
+    done = truerank(*words, "--at-least", "1.a", "--max-age", "1s")
+
+    assert done.status == 1
+    assert done.err.startswith("error[invalid_input]: ")
+    assert not truerank.data.exists()
+
+
 def test_a_data_folder_beside_addresses_is_refused(
     truerank: Command, database_url: str, redis_url: str
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import truerank
 from tests.cli.commands import Command, Done
+from tests.conftest import StartRedis
 from tests.projection.pipeline import wait_until
 from truerank.local import running_worker
 from truerank.model import ScoreEvent
@@ -58,6 +59,21 @@ def test_the_group_of_a_board_is_rebuilt_though_no_worker_runs_and_there_is_a_wa
     assert (back.status, back.out.split()[6:8]) == (0, [group, "switched"])
     again = run("rebuild", "--back", "--group", group)
     assert (again.status, "error[no_way_back]" in again.err) == (1, True)
+
+
+def test_a_command_that_may_not_be_the_worker_says_why_and_ends(
+    database_url: str, start_redis: StartRedis
+) -> None:
+    url, _ = start_redis("--maxmemory-policy", "allkeys-lru")
+
+    done = Command(None)(
+        *("rebuild", "--group", "3"),
+        TRUERANK_DATABASE_URL=database_url,
+        TRUERANK_REDIS_URL=url,
+        TRUERANK_LEASE_MS="100",
+    )
+
+    assert (done.status, "error[projection_unsafe]" in done.err) == (1, True)
 
 
 def test_what_is_only_asked_for_is_done_by_the_next_worker(

@@ -284,6 +284,9 @@ def test_what_can_not_be_frozen_is_refused(club: Club) -> None:
         club.client.freeze_season("none", **WHO)
     with pytest.raises(SeasonUnknown):
         club.client.reveal_season("b", season="2026", **WHO)
+    for malformed in ("a\0b", "\ud800"):
+        with pytest.raises(InvalidInput):
+            club.client.freezes(malformed)
     assert club.client.freezes() == []
 
 

@@ -458,6 +458,23 @@ def test_whoever_holds_up_the_outbox_is_found(single: Pipeline, here: Deployment
     assert f"pid {writer.info.backend_pid}" in held[0]
 
 
+def test_a_copy_that_has_read_all_and_whose_tick_would_be_emptied_is_found(
+    single: Pipeline, here: Deployment
+) -> None:
+    single.settle(single.projector())
+    turns = [
+        single.conn.execute("SELECT truerank.turn_ring(0, 1, 86400, true)").fetchone()
+        for _ in range(4)
+    ]
+
+    severity, message = found(schema.outbox, replace(overdue(single), conn=here.conn))
+
+    assert turns[-1] == ("unread",)
+    assert (severity, f"generation {single.generation()}" in message.replace("-", "")) == (
+        WARNING, True,
+    )  # fmt: skip
+
+
 def test_a_ranking_that_is_larger_than_what_was_measured_is_found(
     single: Pipeline, here: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.projection.conftest import single
 from tests.projection.pipeline import Pipeline, pipeline
 from truerank.settings import Settings
+
+__all__ = ["settings", "several", "single"]
 
 
 @pytest.fixture
@@ -21,14 +24,6 @@ def settings(database_url: str, redis_url: str) -> Settings:
         call_rows_max=2,
         rebuild_share_percent=100,
     )
-
-
-@pytest.fixture
-def single(settings: Settings) -> Iterator[Pipeline]:
-    """A pipeline of one group with one board `b`, all-time only, and nothing running."""
-    with pipeline(settings, groups=1) as made:
-        made.client.create_board("b", seasons=["all"])
-        yield made
 
 
 @pytest.fixture

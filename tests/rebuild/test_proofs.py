@@ -62,8 +62,22 @@ def lost_place(single: Pipeline, keys: GenerationKeys, ranking: int) -> None:
     single.redis.hset(keys.counts, str(ranking), "10 0 1")
 
 
+def places_of_another_type(single: Pipeline, keys: GenerationKeys, ranking: int) -> None:
+    single.redis.set(keys.places(ranking), "x")
+
+
+def entries_of_another_type(single: Pipeline, keys: GenerationKeys, ranking: int) -> None:
+    single.redis.set(keys.shown(ranking), "x")
+
+
+def count_of_no_ranking(single: Pipeline, keys: GenerationKeys, _: int) -> None:
+    single.redis.hset(keys.counts, "x", "1 0 0")
+    single.redis.hincrby(keys.meta, "rankings", 1)
+
+
 DAMAGES = [
     changed_score, older_version, lost_member, invented_member, invented_ranking, lost_place,
+    places_of_another_type, entries_of_another_type, count_of_no_ranking,
 ]  # fmt: skip
 
 

@@ -574,4 +574,5 @@ def test_the_command_does_not_call_well_what_it_could_not_compare(
 
 def test_the_command_refuses_what_contradicts_itself(run: Callable[..., Done]) -> None:
     for words in (("--season", "all"), ("--accept-ahead",)):
-        assert (run(*words).status, "error[invalid_input]" in run(*words).err) == (1, True)
+        done = run(*words)
+        assert (done.status, "error[invalid_input]" in done.err) == (1, True)

@@ -112,8 +112,8 @@ def test_what_changes_the_next_end_has_the_board_looked_at_again(months: Months,
 
 
 def test_a_custom_season_closes_by_itself(months: Months) -> None:
-    now = datetime.now(UTC)
     months.rules(auto_close=True)
+    now = datetime.now(UTC)  # it ends after that was said
     months.tr.create_season("b", "cup", now - timedelta(days=1), now + timedelta(seconds=1))
     months.submit(("e1", "A", 5))
 
@@ -126,7 +126,7 @@ def test_a_custom_season_closes_by_itself(months: Months) -> None:
 
 def test_a_season_opened_by_hand_is_closed_by_hand(months: Months) -> None:
     switch_on(months, days_ago(40), hold="1 day")
-    first, *_ = closed = [each.season for each in months.tr.close_due(actor="test")]
+    first, *_ = [each.season for each in months.tr.close_due(actor="test")]
     assert months.tr.season("b", first).state == "sealed"
 
     months.tr.reopen_season("b", first, **BY)
@@ -135,7 +135,6 @@ def test_a_season_opened_by_hand_is_closed_by_hand(months: Months) -> None:
     assert [each.season for each in months.tr.close_due(actor="test")] == []
     months.close(first)
     assert months.tr.season("b", first).state == "sealed"
-    assert len(closed) >= 1
 
 
 def test_a_sealed_season_is_settled_when_its_hold_is_over_whoever_sealed_it(

@@ -181,11 +181,14 @@ def test_writers_never_queue_while_a_season_waits_to_be_settled(
 ) -> None:
     tr.create_board("b", seasons=["month"])
     stalled, writer = connect(), connect(options="-c lock_timeout=2s")
-    ended = threading.Event()
+    waiting, ended = threading.Event(), threading.Event()
 
     def close() -> None:
         try:
-            tr.close_season("b", label(0), actor="test", timeout_s=DEADLINE_S)
+            tr.close_season(
+                "b", label(0), actor="test", timeout_s=DEADLINE_S,
+                on_waiting=lambda _writers: waiting.set(),
+            )  # fmt: skip
         finally:
             ended.set()
 
@@ -194,6 +197,7 @@ def test_writers_never_queue_while_a_season_waits_to_be_settled(
             truerank.submit_score(stalled, "b", ScoreEvent(
                 event_id="e", member="A", value=5, occurred_at=instant(0)))  # fmt: skip
             closing = threads.submit(close)
+            assert waiting.wait(DEADLINE_S)
             # A lock timeout would raise: the barrier tries, again and again, and lets go.
             for n in range(200):
                 truerank.submit_score(writer, "b", ScoreEvent(

@@ -91,14 +91,15 @@ def _play(names: Sequence[str], broken: BreakKind | None, *, json: bool) -> bool
 
 def _play_broken(kind: BreakKind, names: Sequence[str], *, json: bool) -> int:
     """Play in a process that runs a copy of the code with one rule taken out; its exit status."""
-    from truerank.drill.breaking import broken_copy, environment
+    from truerank.drill.breaking import broken_copy
+    from truerank.drill.processes import importing_from
 
     options = ["--json"] * json
     for name in names:
         options += "--act", name
     with tempfile.TemporaryDirectory(prefix="truerank-broken-") as folder:
         command = [sys.executable, "-P", "-m", "truerank", "drill", "--broken", kind, *options]
-        child = subprocess.Popen(command, env=environment(broken_copy(kind, Path(folder))))
+        child = subprocess.Popen(command, env=importing_from(broken_copy(kind, Path(folder))))
         try:
             return child.wait()
         finally:

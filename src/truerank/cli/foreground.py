@@ -92,7 +92,7 @@ class Parts:
         """
         deadline = time.monotonic() + _READY_S_MAX
         while not ready.wait(_POLL_S):
-            self._check()
+            self.check()
             if time.monotonic() > deadline:
                 raise PartEnded(f"the {name} was not ready after {_READY_S_MAX:.0f} s")
 
@@ -103,7 +103,16 @@ class Parts:
             PartEnded: or the error with which the part ended.
         """
         self._ended.wait()
-        self._check()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what a part ended with, where one has ended.
+
+        Raises:
+            PartEnded: or the error with which the part ended.
+        """
+        if self._failure is not None:
+            raise self._failure
 
     def __enter__(self) -> Self:
         return self
@@ -127,10 +136,6 @@ class Parts:
     def _fail(self, failure: BaseException) -> None:
         self._failure = self._failure or failure
         self._ended.set()
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
 
 
 @contextmanager

@@ -51,6 +51,7 @@ def top(
         raise InvalidInput(
             "--around says how many rows, of the --member given beside it", field="around"
         )
+    how = listed.how()
     with given.client(project=listed.projects) as client:
         page = client.top(
             board,
@@ -59,7 +60,7 @@ def top(
             cursor=cursor,
             member=member,
             around_limit=_BESIDE_ROWS if around is None else around,
-            **listed.how(),
+            **how,
         )
     if json:
         write_json(page_json(page))
@@ -93,13 +94,14 @@ def rank(
         among: Rank them also among themselves.
         percentile: Say also how many percent of the others are below.
     """
+    how = listed.how()
     with given.client(project=listed.projects) as client:
         page = client.places(
             board,
             members,
             among=among,
             percentile=percentile,
-            **listed.how(),
+            **how,
         )
     if json:
         write_json(places_json(page))
@@ -130,6 +132,7 @@ def around(
     """
     if (member is None) == (rank is None):
         raise InvalidInput("give a member, or --rank", field="member")
+    how = listed.how()
     with given.client(project=listed.projects) as client:
         if member is None:
             assert rank is not None, "one of them is given"
@@ -137,14 +140,14 @@ def around(
                 board,
                 rank,
                 limit=limit,
-                **listed.how(),
+                **how,
             )
         else:
             page = client.around(
                 board,
                 member,
                 limit=limit,
-                **listed.how(),
+                **how,
             )
     if json:
         write_json(window_json(page) if member is None else around_json(page))
@@ -177,6 +180,7 @@ def between(
         offset: Rows passed over.
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
     """
+    how = listed.how()
     with given.client(project=listed.projects) as client:
         page = client.between(
             board,
@@ -185,7 +189,7 @@ def between(
             limit=limit,
             offset=offset,
             cursor=cursor,
-            **listed.how(),
+            **how,
         )
     if json:
         write_json(between_json(page))
@@ -219,8 +223,9 @@ def counts(
         tie: The tie-breaks beside each score, one after the other, in the board's order. Without
             them equals are those of equal score.
     """
+    how = asked.how()
     with given.client(project=asked.projects) as client:
-        page = client.count_scores(board, scores, ties=tie, **asked.how())
+        page = client.count_scores(board, scores, ties=tie, **how)
     if json:
         write_json(counts_json(page))
         return
@@ -252,8 +257,9 @@ def histogram(
         board: The board's key.
         edges: Scores in the board's unit, rising; each begins a bucket.
     """
+    how = asked.how()
     with given.client(project=asked.projects) as client:
-        spread = client.histogram(board, edges, **asked.how())
+        spread = client.histogram(board, edges, **how)
     if json:
         write_json(histogram_json(spread))
         return

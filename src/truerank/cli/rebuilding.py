@@ -1,9 +1,8 @@
 """`truerank rebuild`: new copies in Redis, or standings computed again from their events."""
 
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -102,12 +101,15 @@ def rebuild(
 
 def _wait(client: "Truerank", settings: "Settings", requests: Sequence[int]) -> None:
     """Wait until all requests have ended; be the worker oneself where none works."""
+    from truerank.cli.foreground import Parts
+    from truerank.projection import worker
     from truerank.repair.rebuild import rebuild_states
 
     idle_until = time.monotonic() + 2 * settings.lease_ms / 1000
-    with counting_bar("standings") as told, ExitStack() as stack:
+    with counting_bar("standings") as told, Parts() as parts:
         working = False
         while True:
+            parts.check()
             found = client.run(rebuild_states(requests))
             open_ = [each for each in found if not each.ended]
             if not open_:
@@ -119,7 +121,7 @@ def _wait(client: "Truerank", settings: "Settings", requests: Sequence[int]) -> 
                 idle_until = time.monotonic() + 2 * settings.lease_ms / 1000
             elif not working and time.monotonic() > idle_until:
                 note("no worker runs: this command is one until it is done")
-                stack.enter_context(_being_worker(settings))
+                parts.start("worker", partial(worker.run, settings, parts.stop))
                 working = True
             time.sleep(_POLL_S)
 
@@ -129,21 +131,6 @@ def _done(each: "Rebuild") -> int:
     if each.ended:
         return 2 * max(each.rows_about, each.rows)
     return each.rows + each.checked
-
-
-@contextmanager
-def _being_worker(settings: "Settings") -> Iterator[None]:
-    """A worker in a thread, which needs not be ready for the block to begin."""
-    from truerank.projection import worker
-
-    stop = threading.Event()
-    thread = threading.Thread(target=worker.run, args=(settings, stop), name="worker")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def _say(found: "Sequence[Rebuild]") -> None:

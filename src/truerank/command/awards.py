@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 from truerank.command.attach import who
+from truerank.command.board import check_known
 from truerank.command.submit import check_text, to_number
-from truerank.errors import BoardUnknown, InvalidInput
+from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule, Numbering
 from truerank.steps import Query, Steps
 
@@ -60,7 +61,7 @@ def make_rule(board: str, rule: AwardRule, *, actor: str, reason: str) -> Steps[
             *who(actor, reason),
         ),
     )
-    _check_board(outcome, board)
+    check_known(outcome, board)
     if outcome == "rule_exists":
         raise InvalidInput(
             f"another rule {rule.name!r} holds for seasons by {rule.period}: drop it first",
@@ -82,7 +83,7 @@ def drop_rule(board: str, period: str, name: str, *, actor: str, reason: str) ->
     for text in (board, period, name):
         check_text(text, "name")
     ((outcome,),) = yield Query(_DROP, (board, period, name, *who(actor, reason)))
-    _check_board(outcome, board)
+    check_known(outcome, board)
     if outcome == "rule_unknown":
         raise InvalidInput(
             f"no rule {name!r} holds for seasons by {period}", code="rule_unknown", field="name"
@@ -155,8 +156,3 @@ def _percent(text: str) -> Decimal:
     if not 0 < percent <= 100:  # noqa: PLR2004 - it is percent
         raise InvalidInput("percent is more than 0, and at most 100", field="percent")
     return percent
-
-
-def _check_board(outcome: str, board: str) -> None:
-    if outcome == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")

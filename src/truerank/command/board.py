@@ -97,8 +97,7 @@ def create_season(board: str, label: str, starts_at: datetime, ends_at: datetime
         raise InvalidInput("a season's label has 1 to 100 characters", field="season")
     _check_bounds(starts_at, ends_at)
     ((made,),) = yield Query(_CREATE_SEASON, (board, label, starts_at, ends_at))
-    if made == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    check_known(made, board)
     if made == "label_reserved":
         raise InvalidInput(f"{label!r} looks like a built-in season", field="season")
     if made == "season_has_events":
@@ -228,9 +227,14 @@ def purge_boards(rows_max: int = 1000) -> Steps[int]:
     return int(removed)
 
 
+def check_known(outcome: str, board: str) -> None:
+    """Fail with `BoardUnknown` where a function of the schema says that there is no such board."""
+    if outcome == "board_unknown":
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+
+
 def _done(answer: str, key: str, changed: str) -> bool:
-    if answer == "board_unknown":
-        raise BoardUnknown(f"there is no board {key!r}", field="board")
+    check_known(answer, key)
     return answer == changed
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from truerank.command.attach import who
+from truerank.command.board import check_known
 from truerank.command.submit import check_text, to_number
 from truerank.crashpoints import crashpoint
 from truerank.errors import (
@@ -136,10 +137,14 @@ def _settle(board: str, season: str, actor: str, reason: str, deadline: float) -
             crashpoint("season_settled")
         if outcome != "merging":
             return outcome in {"settled", "final", "held"}
-        # Where no worker runs nobody else completes the merge.
-        yield Query(_SWEEP)
-        if (yield Pause(_pause_s())) > deadline:
-            raise Contended("two members are being made one; transactions of before are open")
+        yield from _complete_merge(deadline)
+
+
+def _complete_merge(deadline: float) -> Steps[None]:
+    # Where no worker runs nobody else does it.
+    yield Query(_SWEEP)
+    if (yield Pause(_pause_s())) > deadline:
+        raise Contended("two members are being made one; transactions of before are open")
 
 
 def reopen(board: str, season: str, *, actor: str, reason: str) -> Steps[bool]:
@@ -212,9 +217,7 @@ def revise(
         outcome, *_, event_id_refused = rows[0]
         if outcome != "merging":
             break
-        yield Query(_SWEEP)
-        if (yield Pause(_pause_s())) > deadline:
-            raise Contended("two members are being made one; transactions of before are open")
+        yield from _complete_merge(deadline)
     _check_found(outcome, board, season)
     if outcome == "not_final":
         raise NotSettled(f"season {season!r} of board {board!r} isn't final: nothing to revise")
@@ -343,8 +346,7 @@ def _pause_s() -> float:
 
 
 def _check_found(outcome: str, board: str, season: str) -> None:
-    if outcome == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    check_known(outcome, board)
     if outcome == "season_unknown":
         raise SeasonUnknown(f"board {board!r} has no season {season!r}", field="season")
 

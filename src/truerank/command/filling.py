@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from truerank.command.attach import who
+from truerank.command.board import check_known
 from truerank.command.submit import check_text
 from truerank.crashpoints import crashpoint
-from truerank.errors import BoardUnknown, InvalidInput
+from truerank.errors import InvalidInput
 from truerank.steps import Query, Steps
 
 _ADD = "SELECT truerank.add_period(%s, %s, %s, %s)"
@@ -38,8 +39,7 @@ def add_period(board: str, period: str, *, actor: str, reason: str) -> Steps[boo
     check_text(board, "board")
     check_text(period, "period")
     ((outcome,),) = yield Query(_ADD, (board, period, *who(actor, reason)))
-    if outcome == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    check_known(outcome, board)
     if outcome == "period_unknown":
         raise InvalidInput("a period is one of all, day, week, month, year", field="period")
     if outcome == "history_incomplete":
@@ -64,8 +64,7 @@ def fill_slice(board: str, members_max: int) -> Steps[Filled]:
         raise InvalidInput(f"members_max is 1 to {_MEMBERS_MAX}", field="members_max")
     ((outcome, members),) = yield Query(_FILL, (board, members_max), _SLICE_S_MAX)
     crashpoint("fill_slice")
-    if outcome == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    check_known(outcome, board)
     return Filled(members=members, waits=outcome == "waiting", done=outcome in {"done", "nothing"})
 
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from truerank.command.attach import who
+from truerank.command.board import check_known
 from truerank.command.submit import check_text
 from truerank.crashpoints import crashpoint
-from truerank.errors import BoardUnknown, Contended, InvalidInput, SeasonUnknown
+from truerank.errors import Contended, InvalidInput, SeasonUnknown
 from truerank.model import Freeze
 from truerank.steps import Pause, Query, Steps
 
@@ -98,8 +99,13 @@ def list_freezes(
 ) -> Steps[list[Freeze]]:
     """Which seasons are frozen, or were, latest first; or the one freeze of this number.
 
+    Raises:
+        InvalidInput: the board's key is no text that PostgreSQL can store.
+
     Source: `schema/functions/freezes.sql`.
     """
+    if board is not None:
+        check_text(board, "board")
     rows: Sequence[tuple[Any, ...]] = yield Query(_LIST, (board, freeze, limit))
     return [
         Freeze(board=key, season=season, due_at=due_at, frozen_at=frozen_at, revealed_at=revealed)
@@ -131,8 +137,7 @@ def _check(board: str, season: str | None) -> None:
 
 
 def _check_found(outcome: str, board: str, season: str | None) -> None:
-    if outcome == "board_unknown":
-        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    check_known(outcome, board)
     if outcome == "season_unknown":
         named = "a season that runs now" if season is None else f"season {season!r}"
         raise SeasonUnknown(f"board {board!r} has no {named}", field="season")

@@ -4,7 +4,6 @@ A drill that can't fail proves nothing. Each kind of break takes one rule out of
 in a temporary folder, and the drill runs from there: its own database, its workers, its readers.
 """
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,9 +85,3 @@ def broken_copy(kind: str, folder: Path) -> Path:
         raise ValueError(f"{wanted.file} has no single {wanted.rule!r}")
     path.write_text(text.replace(wanted.rule, wanted.instead), encoding="utf-8")
     return folder
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """Of a process that imports the package from a folder."""
-    path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}

@@ -163,7 +163,11 @@ def worker(
 
 def environment() -> dict[str, str]:
     """Of a process that runs the same code as this one, whatever Truerank's variables say."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("TRUERANK_")}
-    ours = str(Path(truerank.__file__).parent.parent)
-    path = [ours, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return kept | {"PYTHONPATH": os.pathsep.join(path)}
+    found = importing_from(Path(truerank.__file__).parent.parent)
+    return {name: text for name, text in found.items() if not name.startswith("TRUERANK_")}
+
+
+def importing_from(folder: Path) -> dict[str, str]:
+    """Of a process that imports the package from a folder, and is otherwise as this one."""
+    path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}

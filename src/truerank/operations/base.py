@@ -1,13 +1,15 @@
 """What the operations of one client share."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from truerank.errors import Contended
+from truerank.errors import Contended, NotVisibleYet
+from truerank.model import Token
 from truerank.read.answers import Answers
 from truerank.read.names import Names
 from truerank.read.verdict import Expected
+from truerank.read.waiting import wait_visible
 from truerank.settings import Settings
 from truerank.steps import Pause, Query, Steps, T
 from truerank.telemetry.meter import Meter
@@ -41,6 +43,33 @@ class Base:
     def answers(self) -> Answers:
         """Who answers this client's questions, with what it remembers."""
         return self._answers
+
+    def _in_force(
+        self,
+        groups: Sequence[int],
+        token: Token,
+        timeout_s: float,
+        *,
+        doubted: Iterable[int] | None,
+    ) -> Steps[bool]:
+        """Wait until nobody is shown what was before a change of members; False: it is pending.
+
+        Args:
+            groups: that the projection shows the change in.
+            token: of the change.
+            timeout_s: how long to wait for the projection, in seconds.
+            doubted: groups of which PostgreSQL is asked before each read while it is pending; None:
+                all.
+        """
+        try:
+            yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
+        except NotVisibleYet:
+            self._answers.floors.doubt(doubted)
+            return False
+        # A server that missed the hint gives out what it holds until then.
+        if self._held_s > 0:
+            yield Pause(self._held_s)
+        return True
 
 
 def retried(attempt: Callable[[], Steps[T]]) -> Steps[T]:

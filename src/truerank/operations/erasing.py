@@ -1,10 +1,9 @@
 """Erasing people, and how far that has come."""
 
 from truerank.command import erase
-from truerank.errors import InvalidInput, NotVisibleYet
+from truerank.errors import InvalidInput
 from truerank.model import Erasure
 from truerank.operations.base import Base, retried
-from truerank.read.waiting import wait_visible
 from truerank.steps import Pause, Steps
 
 _WAIT_S = 2.0
@@ -33,13 +32,7 @@ class Erasing(Base):
         erasure, token, groups = yield from retried(
             lambda: erase.erase(member, actor=actor, reason=reason)
         )
-        try:
-            yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
-        except NotVisibleYet:
-            self._answers.floors.doubt(None)
-        else:
-            if self._held_s > 0:
-                yield Pause(self._held_s)
+        yield from self._in_force(groups, token, timeout_s, doubted=None)
         return (yield from self._erasure(erasure))
 
     def erasures(self, erasure: str | None = None, *, limit: int = 100) -> Steps[list[Erasure]]:

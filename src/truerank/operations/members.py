@@ -5,11 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from truerank.command import member as members
-from truerank.errors import NotVisibleYet
 from truerank.model import MemberChange, MemberScope
 from truerank.operations.base import Base, retried
-from truerank.read.waiting import wait_visible
-from truerank.steps import Pause, Steps
+from truerank.steps import Steps
 
 _WAIT_S = 2.0
 
@@ -183,12 +181,7 @@ class Members(Base):
         self, change: Callable[[], Steps[tuple[MemberChange, Sequence[int]]]], timeout_s: float
     ) -> Steps[MemberChange]:
         said, groups = yield from retried(change)
-        try:
-            yield from wait_visible(groups, said.token, prefix=self._prefix, timeout_s=timeout_s)
-        except NotVisibleYet:
-            self._answers.floors.doubt(None if said.board is None else groups)
-            return said
-        # A server that missed the hint gives out what it holds until then.
-        if self._held_s > 0:
-            yield Pause(self._held_s)
-        return replace(said, pending=False)
+        shown = yield from self._in_force(
+            groups, said.token, timeout_s, doubted=None if said.board is None else groups
+        )
+        return replace(said, pending=False) if shown else said

@@ -81,6 +81,16 @@ def take_tick(conn: Connection, *, since: str | None, anyway: bool) -> Tick | No
     return Tick(*row) if row else None
 
 
+def tick_now(conn: Connection) -> Tick:
+    """Commit a tick though no rows may wait: it shows everything committed by now.
+
+    Source: `schema/functions/take_tick.sql`.
+    """
+    tick = take_tick(conn, since=None, anyway=True)
+    assert tick is not None, "a tick asked for anyway is always taken"
+    return tick
+
+
 def read_batch(
     conn: Connection,
     *,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from redis.exceptions import ResponseError
 
 from truerank.projection.copies import Copies, Copy
-from truerank.projection.link import Link
+from truerank.projection.link import Link, info_field
 
 STANDING_BYTES = 200  # of one in a copy, where no copy is there to be measured
 _SAMPLED_RANKINGS_MAX = 16
@@ -51,7 +51,7 @@ def lacking(
     (reply,) = link.try_commands([("INFO", "memory")])
     if isinstance(reply, ResponseError):
         return None  # access rules may forbid to ask; a call that is refused ends it as well
-    used, limit = _number(reply, b"used_memory"), _number(reply, b"maxmemory")
+    used, limit = (int(info_field(reply, name) or 0) for name in ("used_memory", "maxmemory"))
     if not limit:
         return None
     each = _standing_bytes(link, copies, live) if live is not None else STANDING_BYTES
@@ -83,10 +83,3 @@ def _standing_bytes(link: Link, copies: Copies, live: Copy) -> int:
     standings = sum(replies[::3])
     size = sum(each or 0 for n, each in enumerate(replies) if n % 3)
     return STANDING_BYTES if standings < _SAMPLED_MIN else size // standings
-
-
-def _number(info: bytes, name: bytes) -> int:
-    for line in info.splitlines():
-        if line.startswith(name + b":"):
-            return int(line[len(name) + 1 :])
-    return 0

@@ -35,17 +35,20 @@ def connection_options(timeout_ms: int) -> dict[str, Any]:
 
 def run_id_in(info: bytes) -> str | None:
     """The server's run id in the text of INFO: it changes with every restart."""
-    for line in info.splitlines():
-        if line.startswith(b"run_id:"):
-            return line[7:].decode()
-    return None
+    return info_field(info, "run_id")
 
 
 def policy_in(info: bytes) -> str | None:
     """The server's eviction policy in the text of INFO."""
+    return info_field(info, "maxmemory_policy")
+
+
+def info_field(info: bytes, name: str) -> str | None:
+    """A field in the text of INFO; None where the server doesn't tell it."""
+    start = f"{name}:".encode()
     for line in info.splitlines():
-        if line.startswith(b"maxmemory_policy:"):
-            return line[17:].decode()
+        if line.startswith(start):
+            return line.removeprefix(start).decode()
     return None
 
 

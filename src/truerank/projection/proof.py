@@ -12,11 +12,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from truerank.errors import ProjectionUnavailable
 from truerank.outbox.snapshot import Snapshot
 from truerank.outbox.ticks import Connection
 from truerank.projection.copies import Copies
 from truerank.projection.held import Held
 from truerank.projection.link import Link
+from truerank.projection.poison import is_poison
 from truerank.projection.proof_states import StateProof
 from truerank.steps import ScriptCall
 
@@ -125,7 +127,19 @@ class Proof:
 
         Returns:
             How many were compared. Afterwards `done` and `wrong` tell.
+
+        Raises:
+            ProjectionUnavailable: no server, no reply in time, or an error that isn't the copy's.
         """
+        try:
+            return self._look(held, rows_max)
+        except ProjectionUnavailable as exc:
+            if not is_poison(exc.__cause__):
+                raise
+            self.wrong = str(exc)  # a key of another type: no new try would mend it
+            return 0
+
+    def _look(self, held: Held, rows_max: int) -> int:
         self._settle(held)
         self._states.look(held, rows_max)
         self.wrong = self.wrong or self._states.wrong
@@ -167,10 +181,15 @@ class Proof:
                 ("HMGET", keys.shown(ranking), *members),
             ]  # fmt: skip
         replies = self._link.commands(commands)
-        for n, (ranking, equal_bytes, members, shown, withheld) in enumerate(asked):
+        for n, (ranking, _, members, shown, withheld) in enumerate(asked):
             self._compare(ranking, members, shown, withheld or (), replies[2 * n : 2 * n + 2])
-            if equal_bytes:
-                self._compare_prefixes(keys.prefixes(ranking), replies[2 * n], equal_bytes)
+        self._compare_prefixes(
+            [
+                (keys.prefixes(ranking), placed, equal_bytes)
+                for (ranking, equal_bytes, *_), placed in zip(asked, replies[::2], strict=True)
+                if equal_bytes and placed
+            ]
+        )
         self._count(held, whole)
         if parts:
             ranking, _, members, shown, _ = parts[-1]
@@ -206,14 +225,22 @@ class Proof:
         if place is not None:
             doubt.places.add(place)
 
-    def _compare_prefixes(self, key: str, placed: Sequence[bytes], equal_bytes: int) -> None:
-        """Whether the prefixes of a chunk are those of its places, as the copy itself has them."""
-        if not placed:
-            return
-        wanted = list(dict.fromkeys(place[:equal_bytes] for place in placed))
-        kept = self._link.command("ZRANGE", key, b"[" + wanted[0], b"[" + wanted[-1], "BYLEX")
-        if kept != wanted:
-            self.wrong = f"{key}: prefixes are not those of the places"
+    def _compare_prefixes(self, dense: Sequence[tuple[str, Sequence[bytes], int]]) -> None:
+        """Whether the prefixes of a chunk are those of its places, as the copy itself has them.
+
+        Args:
+            dense: per ranking the key of its prefixes, its places, and the bytes of a prefix.
+        """
+        wanted = [
+            (key, list(dict.fromkeys(place[:equal_bytes] for place in placed)))
+            for key, placed, equal_bytes in dense
+        ]
+        kept = self._link.commands(
+            [("ZRANGE", key, b"[" + used[0], b"[" + used[-1], "BYLEX") for key, used in wanted]
+        )
+        for (key, used), found in zip(wanted, kept, strict=True):
+            if found != used:
+                self.wrong = f"{key}: prefixes are not those of the places"
 
     def _count(self, held: Held, rankings: Sequence[int]) -> None:
         """Whether rankings hold as much as their counts say."""
@@ -234,6 +261,10 @@ class Proof:
             "HSCAN", keys.counts, self._counts_scan or 0, "COUNT", _RANKINGS_AT_ONCE_MAX
         )
         self._counts_scan = int(scan) or None
+        strange = next((name for name in fields[::2] if not name.isdigit()), None)
+        if strange is not None:
+            self.wrong = f"{keys.counts}: {strange!r} is no ranking"
+            return
         more = [
             int(name)
             for name, counts in zip(fields[::2], fields[1::2], strict=True)
@@ -241,8 +272,10 @@ class Proof:
             and int(name) not in self._seen
             and int(name) not in self._left_out
         ]
-        for ranking in more:
-            members = self._link.command("HRANDFIELD", keys.shown(ranking), _MORE, "WITHVALUES")
+        held_there = self._link.commands(
+            [("HRANDFIELD", keys.shown(ranking), _MORE, "WITHVALUES") for ranking in more]
+        )
+        for ranking, members in zip(more, held_there, strict=True):
             for member, shown in zip(members[::2], members[1::2], strict=True):
                 place = _place(shown, member)
                 if place is not None:

@@ -1,6 +1,6 @@
 """What a live copy in Redis says of itself, and of some members, at one cursor."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -121,16 +121,25 @@ class Looker:
         Raises:
             KeyDamaged: they are no hash.
         """
-        found: dict[bytes, bytes] = {}
+        return {
+            ranking: count
+            for some in self.fields(self.keys(copy).counts, 1000)
+            for ranking, count in some
+        }
+
+    def fields(self, key: str, about: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All fields of a hash with their values, about so many at a time.
+
+        Raises:
+            KeyDamaged: it is no hash.
+        """
         cursor: bytes | int = 0
         while True:
-            (reply,) = self.link.try_commands(
-                [("HSCAN", self.keys(copy).counts, cursor, "COUNT", 1000)]
-            )
+            (reply,) = self.link.try_commands([("HSCAN", key, cursor, "COUNT", about)])
             cursor, flat = raised(reply)
-            found.update(zip(flat[::2], flat[1::2], strict=True))
+            yield list(zip(flat[::2], flat[1::2], strict=True))
             if cursor == b"0":
-                return found
+                return
 
     def look(
         self,

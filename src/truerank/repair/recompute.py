@@ -13,11 +13,11 @@ from truerank.errors import BoardUnknown
 from truerank.steps import Query, Steps
 
 _RANKINGS = "SELECT board, label, ranking, may_change FROM truerank.recount_rankings(%s)"
-_SLICE = """
+SLICE = """
     SELECT member, kind, members, stored_score::text, stored_version, counted_score::text
     FROM truerank.recount_slice(%s, %s, %s)"""
 _REMAKE = "SELECT truerank.remake_standings(%s, %s::text[])"
-_MEMBERS_PER_SLICE = 1000
+MEMBERS_PER_SLICE = 1000
 _MEMBERS_PER_REPAIR = 100
 _SETTLED = -1
 
@@ -76,14 +76,14 @@ def recompute(
     for key, label, ranking, may_change in rankings:
         after = ""
         while True:
-            (head, *rows) = yield Query(_SLICE, (ranking, after, _MEMBERS_PER_SLICE))
+            (head, *rows) = yield Query(SLICE, (ranking, after, MEMBERS_PER_SLICE))
             last, _, members, *_ = head
             mended = repair and may_change and (yield from _mend(ranking, [r[0] for r in rows]))
             found.members += members
             found.differing += [_differing(key, label, row, mended=bool(mended)) for row in rows]
             if told is not None:
                 told(found.rankings, len(rankings))
-            if members < _MEMBERS_PER_SLICE:
+            if members < MEMBERS_PER_SLICE:
                 break
             after = last
         found.rankings += 1

@@ -5,13 +5,9 @@ from collections.abc import Iterator
 import psycopg
 
 from truerank.model import Season
+from truerank.repair.recompute import MEMBERS_PER_SLICE, SLICE
 from truerank.repair.reference import Source
 from truerank.repair.verified import EXAMPLES_MAX, Difference, PathResult
-
-_SLICE = """
-    SELECT member, kind, members, stored_score::text, stored_version, counted_score::text
-    FROM truerank.recount_slice(%s, %s, %s)"""
-_MEMBERS_PER_SLICE = 1000
 
 
 def recount(conn: Source, season: Season) -> PathResult:
@@ -38,10 +34,10 @@ def recount(conn: Source, season: Season) -> PathResult:
 def _slices(conn: Source, season: Season) -> Iterator[tuple[int, list[Difference]]]:
     after = ""
     while True:
-        (head, *rows) = conn.execute(_SLICE, (season.ranking, after, _MEMBERS_PER_SLICE)).fetchall()
+        (head, *rows) = conn.execute(SLICE, (season.ranking, after, MEMBERS_PER_SLICE)).fetchall()
         last, _, members, *_ = head
         yield members, [_difference(*row) for row in rows]
-        if members < _MEMBERS_PER_SLICE:
+        if members < MEMBERS_PER_SLICE:
             return
         after = last
 

@@ -16,7 +16,9 @@ from truerank.repair.looking import CopyUnfit
 _RANKINGS = """
     SELECT ranking, board, decimals, descending, key_bytes, equal_bytes
     FROM truerank.compared_rankings(%s::smallint, %s, %s::bigint[])"""
-_SLICE = "SELECT * FROM truerank.compared_slice(%s, %s, %s, %s)"
+_SLICE = """
+    SELECT members, shown, places, last_key, last_member
+    FROM truerank.compared_slice(%s, %s, %s, %s)"""
 _MOVERS = "SELECT * FROM truerank.compared_movers(%s::pg_snapshot, %s::smallint, %s, %s)"
 _STATES = "SELECT * FROM truerank.compared_states(%s::smallint, %s, %s)"
 _POINTS = """
@@ -35,7 +37,6 @@ class Slice:
     members: Sequence[bytes] = ()
     shown: Sequence[bytes] = ()
     places: Sequence[bytes] = ()  # of those that take one
-    withheld: frozenset[bytes] = frozenset()
     last: tuple[bytes, str] | None = None  # None: nothing is left
 
     def wanted(self) -> dict[bytes, bytes]:
@@ -104,10 +105,10 @@ def read_slice(conn: Connection, ranking: int, after: tuple[bytes, str], rows_ma
     """
     row = conn.execute(_SLICE, (ranking, *after, rows_max), binary=True).fetchone()
     assert row is not None, "the function returns one row"
-    members, shown, places, withheld, last_key, last_member = row
+    members, shown, places, last_key, last_member = row
     if members is None:
         return Slice()
-    return Slice(members, shown, places or [], frozenset(withheld or ()), (last_key, last_member))
+    return Slice(members, shown, places or [], (last_key, last_member))
 
 
 def read_movers(conn: Connection, ranking: Ranking, since: str, rows_max: int) -> list[bytes]:

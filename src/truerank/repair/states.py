@@ -106,18 +106,10 @@ class States:
 
     def _look_back(self, copy: Copy) -> Iterator[None]:
         """Look for states of which the source says nothing."""
-        cursor: bytes | int = 0
-        while True:
-            (reply,) = self._looker.link.try_commands(
-                [("HSCAN", self._looker.keys(copy).members, cursor, "COUNT", _ROWS)]
-            )
-            cursor, flat = raised(reply)
-            held = zip(flat[::2], flat[1::2], strict=True)
+        for held in self._looker.fields(self._looker.keys(copy).members, _ROWS):
             # Judged as if the source said nothing: whoever is active in all scopes passes.
             self._check(copy, [m for m, record in held if judge_states(b"", record).is_drift])
             yield
-            if cursor == b"0":
-                return
 
     def _check(self, copy: Copy, members: Sequence[bytes]) -> None:
         for at in range(0, len(members), _ROWS):

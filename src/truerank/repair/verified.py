@@ -1,8 +1,6 @@
 """What a verification found, as values, and the lines that its digest is made of."""
 
-import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -84,14 +82,6 @@ def digest_line(rank: int, member: str, score: str) -> bytes:
     return json.dumps([rank, member, score], ensure_ascii=False, separators=(",", ":")).encode() + (
         b"\n"
     )
-
-
-def digest_of(rows: Iterable[tuple[int, str, str]]) -> str:
-    """The digest of (rank, member, score) in order, as 64 hexadecimal digits."""
-    whole = hashlib.sha256()
-    for row in rows:
-        whole.update(digest_line(*row))
-    return whole.hexdigest()
 
 
 def verification_json(found: Verification) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class Walk:
         if look.sizes.entries == look.sizes.places and not progress.told:
             return  # each place has its entry, so no entry is without one
         key = self._looker.keys(copy).places(ranking.id)
-        for entries in self._scan(self._looker.keys(copy).shown(ranking.id)):
+        for entries in self._looker.fields(self._looker.keys(copy).shown(ranking.id), self._rows):
             named = [(m, s[VERSION_BYTES:] + m) for m, s in entries if len(s) != VERSION_BYTES]
             if named:
                 (scores,) = self._commands(("ZMSCORE", key, *(place for _, place in named)))
@@ -309,15 +309,6 @@ class Walk:
         places: list[bytes]
         (places,) = self._commands(("ZRANGE", key, *limits))
         return places
-
-    def _scan(self, key: str) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All fields of a hash with their values, some at a time."""
-        cursor: bytes | int = 0
-        while True:
-            ((cursor, flat),) = self._commands(("HSCAN", key, cursor, "COUNT", self._rows))
-            yield list(zip(flat[::2], flat[1::2], strict=True))
-            if cursor == b"0":
-                return
 
     def _commands(self, *commands: Command) -> list[Any]:
         return [raised(reply) for reply in self._looker.link.try_commands(commands)]

@@ -14,14 +14,13 @@ import structlog
 from truerank.command import closing
 from truerank.connections import translate
 from truerank.outbox.ticks import Connection
-from truerank.sessions import AWAY, LIMIT_TRANSACTION, Limits
+from truerank.sessions import AWAY, LIMIT_TRANSACTION, SNAPSHOT, Limits
 from truerank.settings import Settings
-from truerank.steps import Pause, Query, Steps, T
+from truerank.steps import Pause, Query, Request, Steps, T, run_blocking
 
 ACTOR = "truerank"
 _DUE_MAX = 20  # at a time; what is left is due at once
 _WAIT_S = 2.0  # for transactions that began before the seal; then others have their turn
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 def close_due(conn: Connection, settings: Settings, stop: threading.Event) -> float:
@@ -50,21 +49,10 @@ def close_due(conn: Connection, settings: Settings, stop: threading.Event) -> fl
 
 def run_steps(steps: Steps[T], conn: Connection, stop: threading.Event) -> T:
     """Run steps that need PostgreSQL alone, on one connection; `stop` ends their pauses."""
-    try:
-        request = next(steps)
-        while True:
-            try:
-                result = _do(request, conn, stop)
-            except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
-                request = steps.throw(exc)
-            else:
-                request = steps.send(result)
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
+    return run_blocking(steps, lambda request: _do(request, conn, stop))
 
 
-def _do(request: object, conn: Connection, stop: threading.Event) -> Any:
+def _do(request: Request, conn: Connection, stop: threading.Event) -> Any:
     if isinstance(request, Pause):
         stop.wait(request.seconds)
         return float("inf") if stop.is_set() else time.monotonic()
@@ -73,7 +61,7 @@ def _do(request: object, conn: Connection, stop: threading.Event) -> Any:
         if not request.snapshot:
             return conn.execute(request.sql, request.params, binary=True).fetchall()
         with conn.transaction():
-            conn.execute(_SNAPSHOT)
+            conn.execute(SNAPSHOT)
             limits = Limits(statement_ms=int((request.limit_s or 0.0) * 1000))
             conn.execute(LIMIT_TRANSACTION, limits.of_transaction())
             return conn.execute(request.sql, request.params, binary=True).fetchall()

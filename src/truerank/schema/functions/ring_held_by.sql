@@ -10,11 +10,13 @@ DECLARE
     v_outbox regclass;
     v_tick regclass;
     v_newest xid8;
+    v_last_tick bigint;
 BEGIN
     SELECT format('truerank.outbox_%s', (r.segment + 1) % 4)::regclass,
            format('truerank.tick_%s', (r.segment + 1) % 4)::regclass
     INTO v_outbox, v_tick FROM truerank.ring AS r;
     EXECUTE format('SELECT max(o.xid) FROM %s AS o', v_outbox) INTO v_newest;
+    EXECUTE format('SELECT max(t.id) FROM %s AS t', v_tick) INTO v_last_tick;
     RETURN QUERY
         SELECT 'lock', coalesce(format('pid %s, %s', a.pid, a.application_name),
                                 'a prepared transaction'),
@@ -31,7 +33,8 @@ BEGIN
                (extract(epoch FROM clock_timestamp() - g.seen_at) * 1000)::bigint
         FROM truerank.generation AS g LEFT JOIN truerank.tick AS t ON t.id = g.cursor_tick
         WHERE g.state IN ('live', 'warming')
-          AND (t.snapshot IS NULL OR truerank.unread_in(v_outbox, v_newest, t.snapshot))
+          AND (t.snapshot IS NULL OR g.cursor_tick <= v_last_tick
+               OR truerank.unread_in(v_outbox, v_newest, t.snapshot))
         ORDER BY g.seen_at, g.grp;
 END
 $$;
