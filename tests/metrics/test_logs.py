@@ -72,6 +72,22 @@ def test_what_a_library_logs_is_an_entry_like_any_other(
         assert json.loads(line)["level"] == "warning"
 
 
+def test_what_a_command_raises_itself_is_not_logged_too_but_by_the_next_service(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pool = logging.getLogger("psycopg.pool")
+    configure_logging(raised=["psycopg.pool"])
+
+    pool.warning("error connecting: %s", FORGED)
+    assert lines(capfd) == []
+    pool.error("broken")
+    assert len(lines(capfd)) == 1
+
+    configure_logging()
+    pool.warning("error connecting: %s", FORGED)
+    assert len(lines(capfd)) == 1
+
+
 def test_a_name_or_key_can_forge_nothing_either(
     style: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

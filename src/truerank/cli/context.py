@@ -43,18 +43,17 @@ class Context:
         """The settings of this process; with both addresses, or with none for embedded engines.
 
         Args:
-            level: of log entries, where the user names none.
+            level: of log entries, where the user names none; "info" for what serves on.
 
         Raises:
             SettingsInvalid: one address is set without the other, or both beside `--data`.
         """
-        import logging
-
         from truerank.settings import load
         from truerank.telemetry.logs import configure_logging
 
-        configure_logging(level=self.log_level or level, json=self.log_json)
-        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # what it warns of, we raise
+        # A command ends with what the pool warns of; a service goes on, and its log tells.
+        raised = () if level == "info" else ("psycopg.pool",)
+        configure_logging(level=self.log_level or level, json=self.log_json, raised=raised)
         settings = load()
         urls = {
             "TRUERANK_DATABASE_URL": settings.database_url,

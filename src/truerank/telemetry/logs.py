@@ -7,7 +7,7 @@ without their passwords.
 
 import logging
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -17,12 +17,16 @@ from truerank.telemetry.safe import escaped, without_passwords
 _TRACEBACK = "exception"
 
 
-def configure_logging(*, level: str = "info", json: bool = False) -> None:
+def configure_logging(
+    *, level: str = "info", json: bool = False, raised: Collection[str] = ()
+) -> None:
     """Send log entries of this level and above to standard error, one line each.
 
     Args:
         level: debug, info, warning or error.
         json: one JSON object a line; without it text, in which a traceback takes several lines.
+        raised: libraries whose warnings the process raises as errors of its own; what they log
+            below an error is left out.
     """
     renderer = (
         structlog.processors.JSONRenderer()
@@ -43,7 +47,9 @@ def configure_logging(*, level: str = "info", json: bool = False) -> None:
     )
     # What libraries have to say, such as psycopg's pool, is written in the same form.
     root = logging.getLogger()
-    root.handlers = [_Passing()]
+    passing = _Passing()
+    passing.addFilter(lambda said: said.levelno >= logging.ERROR or said.name not in raised)
+    root.handlers = [passing]
     root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
 
 
