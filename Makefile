@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CODE := $(wildcard src tests benchmarks)
-# Each process has engines of its own; the tests of one file stay together. None: PARALLEL=
-PARALLEL ?= -n 2 --dist loadscope
+# Each process has engines of its own, and takes over from another that has more left. None: PARALLEL=
+PARALLEL ?= -n 2 --dist worksteal
 
 .PHONY: help setup run test test-engines test-pooler check format docs bench soak lock clean
 
@@ -47,7 +47,8 @@ test-engines: setup ## the suites of SQL, Lua and projection on the system's Pos
 test-pooler: setup ## the suites of acceptance, writing, projection, clients and HTTP through PgBouncer
 	TRUERANK_TEST_POOLER=1 $(BIN)/pytest $(PARALLEL) -m "not soak" $(ARGS) \
 	  tests/acceptance tests/write tests/projection tests/client/test_both.py tests/client/test_outages.py \
-	  tests/http/test_scores.py tests/http/test_answers.py tests/http/test_gather.py
+	  tests/http/test_scores.py tests/http/test_answers.py tests/http/test_gather.py \
+	  tests/http/test_exports.py tests/reads/test_export.py
 
 soak: setup ## the tests that take minutes
 	$(BIN)/pytest -m soak $(ARGS)

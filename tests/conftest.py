@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import hypothesis
+import psutil
 import psycopg
 import pytest
 import redis
@@ -20,6 +22,7 @@ import structlog
 from psycopg import sql
 
 from tests.faults.pooler import asked_for, entrance
+from tests.preloaded import preloaded
 from truerank.embedded import Engines, start_engines
 from truerank.embedded.account import choose_account
 from truerank.embedded.binaries import find_valkey
@@ -28,6 +31,9 @@ _REPOSITORY = Path(__file__).resolve().parent.parent
 _DATA_DIR = Path(os.environ.get("TRUERANK_TEST_DATA") or _REPOSITORY.parent / "shared" / "data")
 _TEMPLATE = "truerank_template"
 _REDIS_DATABASES = 64  # as many as the embedded engine has
+_MEMORY = Path("/dev/shm")  # noqa: S108 - where Linux has a file system in memory
+_MEMORY_BYTES_MIN = 4 << 30
+_WAL = "128MB"  # files in memory are to be few
 _START_S_MAX = 30.0
 _SOAK_S_MAX = 3600
 _LEFT_OUT = "left out"  # a property of a test, which a worker of pytest-xdist reports too
@@ -54,8 +60,10 @@ def _logging() -> Iterator[None]:
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
     """One PostgreSQL and one Valkey for the whole run, in a temporary folder."""
     folder = tmp_path_factory.mktemp("engines")
-    with start_engines(folder, durable=False) as running:
+    settings = {"max_wal_size": _WAL, "min_wal_size": "32MB"}
+    with start_engines(folder, durable=False, postgres_settings=settings) as running:
         yield running
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
@@ -194,6 +202,13 @@ def start_redis() -> Iterator[StartRedis]:
 
 
 @pytest.fixture(scope="session")
+def preloaded_truerank() -> Iterator[Path]:
+    """A program `truerank` that starts at once; see `tests.preloaded`."""
+    with preloaded() as program:
+        yield program
+
+
+@pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data; tests that need it are left out where it is missing."""
     if not _DATA_DIR.is_dir():
@@ -209,6 +224,19 @@ def chromium() -> dict[str, Any]:
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")
     return {"executable_path": _find_program("chromium"), "args": arguments}
+
+
+def pytest_configure() -> None:
+    # Who is started in the background of a shell ignores Ctrl-C, and so would all it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A copy of a database is hundreds of files, and disks can be slow at making them: all that
+    # is temporary lies in memory, where there is enough. Whoever sets TMPDIR decides alone.
+    if "TMPDIR" in os.environ or not _MEMORY.is_dir():
+        return
+    if min(shutil.disk_usage(_MEMORY).free, psutil.virtual_memory().available) > _MEMORY_BYTES_MIN:
+        os.environ["TMPDIR"] = str(_MEMORY)
+        tempfile.tempdir = None  # looked up once; it is to be looked up again
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -285,7 +313,8 @@ def _url_of(engines: Engines, database: str) -> str:
 
 
 def _database(engines: Engines, template: str, number: int, used: list[str]) -> Iterator[str]:
-    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    # As files: through the log of the server it costs twice as much.
+    copy = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
     drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
     name = f"test_{number}"
     with psycopg.connect(engines.database_url, autocommit=True) as conn:

@@ -12,9 +12,9 @@ from tests.cli.commands import DEADLINE_S, Command
 
 
 @pytest.fixture
-def truerank(tmp_path: Path) -> Command:
+def truerank(tmp_path: Path, preloaded_truerank: Path) -> Command:
     """The command on an empty data folder."""
-    return Command(tmp_path / "data")
+    return Command(tmp_path / "data", preloaded_truerank)
 
 
 @pytest.fixture

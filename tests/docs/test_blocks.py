@@ -24,9 +24,10 @@ def _to_run() -> Iterator[Page]:
             yield each
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("each", [pytest.param(each, id=each.name) for each in _to_run()])
 def test_every_block_of_a_page_does_what_the_page_says(
-    each: Page, tmp_path: Path, request: pytest.FixtureRequest
+    each: Page, tmp_path: Path, preloaded_truerank: Path, request: pytest.FixtureRequest
 ) -> None:
     needs = each.needs()
     programs = str(Path(sys.executable).parent)
@@ -42,9 +43,11 @@ def test_every_block_of_a_page_does_what_the_page_says(
             settings = _servers(request, empty="empty" in needs)
             environ["TRUERANK_DATABASE_URL"] = str(settings.database_url)
             environ["TRUERANK_REDIS_URL"] = str(settings.redis_url)
+            if "http" not in needs:  # where nobody remembers anything, nobody need wait for it
+                environ |= {"TRUERANK_CACHE_MAX_MS": "0", "TRUERANK_BOARD_CACHE_MS": "1"}
             if "worker" in needs:
                 stack.enter_context(running_worker(settings))
-        runner = stack.enter_context(running(Runner(folder, environ)))
+        runner = stack.enter_context(running(Runner(folder, environ, preloaded_truerank.parent)))
         if "http" in needs:
             runner.serve()
         for block in each.blocks():

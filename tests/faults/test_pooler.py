@@ -18,10 +18,11 @@ from tests.faults.pooler import PROGRAM, asked_for, pooler
 from tests.projection.pipeline import Pipeline, differences, pipeline, wait_until
 from truerank import aio
 from truerank.errors import Contended, DatabaseUnavailable
-from truerank.exporting import export_rows
+from truerank.exporting import ROWS, AsyncExport, Export
 from truerank.gatherer import Gatherer
 from truerank.local import running_worker
 from truerank.model import Outcome, ScoreEvent, Source
+from truerank.read.exported import Wish
 from truerank.schema.migrate import check, migrate
 from truerank.settings import Settings
 from truerank.steps import Query, Steps
@@ -107,23 +108,23 @@ def test_a_thousand_events_of_twenty_callers_arrive_once_through_two_sessions(
     assert left(settings) == {NOTHING}
 
 
-def test_exports_of_many_slices_succeed_one_after_the_other_and_leave_nothing(
+async def test_exports_of_many_slices_succeed_one_after_the_other_and_leave_nothing(
     past: Pipeline, settings: Settings
 ) -> None:
     past.client.submit_scores(
         "b", [ScoreEvent(event_id=f"e{n}", member=f"m{n}", value=n) for n in range(12)]
     )
-    board, season = past.client.board("b"), past.client.season("b")
+    asked = (settings, Wish(board="b"), ROWS)
 
-    files = [
-        [
-            row.member
-            for row in export_rows(str(settings.database_url), board, season, rows_per_slice=1)
-        ]
-        for _ in range(3)
-    ]
+    files = [[row.member for row in Export(*asked, rows_per_slice=1)] for _ in range(2)]
+    for _ in range(2):
+        async with AsyncExport(*asked, rows_per_slice=1) as export:
+            files.append([row.member async for row in export])
+    with Export(*asked, rows_per_slice=1) as export_ended_early:
+        first = next(iter(export_ended_early))
 
-    assert files == [[f"m{n}" for n in reversed(range(12))]] * 3
+    assert files == [[f"m{n}" for n in reversed(range(12))]] * 4
+    assert first.member == "m11"
     assert left(settings) == {NOTHING}
 
 

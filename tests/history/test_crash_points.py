@@ -25,50 +25,33 @@ KILLED = -signal.SIGKILL
 WAY_BACK_MS = 200
 SEED = int(os.environ.get("TRUERANK_SEED", "1"))
 
+Case = tuple[str, int, str]
+
 # Which passage of a point is the fatal one, and what the worker finds: nothing in Redis, whole
 # copies, copies whose rankings are damaged (few or many), a rebuild that was asked for and from
 # which there is a way back for a moment, a ring that is due, or an order to stop.
 WORKER_CASES = [
     ("leases_renewed", 1, "nothing"),
-    ("leases_renewed", 3, "whole"),
-    ("before_begin", 1, "nothing"),
     ("before_begin", 1, "damaged"),
-    ("generation_listed", 1, "nothing"),
     ("generation_listed", 1, "damaged"),
-    ("generation_begun", 1, "nothing"),
     ("generation_begun", 1, "damaged"),
     ("before_tick", 2, "nothing"),
-    ("after_tick", 1, "nothing"),
     ("after_tick", 2, "whole"),
-    ("batch_read", 1, "nothing"),
     ("batch_read", 2, "whole"),
-    ("before_apply", 1, "whole"),
     ("before_apply", 2, "whole"),
-    ("after_apply", 1, "whole"),
     ("after_apply", 3, "whole"),
     ("between_calls", 1, "large"),
-    ("after_cursor", 1, "nothing"),
     ("after_cursor", 2, "whole"),
-    ("chunk_read", 1, "nothing"),
     ("chunk_read", 3, "damaged"),
     ("chunk_covered", 2, "nothing"),
-    ("chunk_applied", 1, "nothing"),
     ("chunk_applied", 3, "damaged"),
-    ("scan_done", 1, "nothing"),
     ("scan_done", 1, "damaged"),
-    ("before_switch", 1, "nothing"),
     ("before_switch", 1, "damaged"),
     ("after_switch", 1, "nothing"),
     ("after_switch", 1, "damaged"),
-    ("switch_noted", 1, "damaged"),
     ("meta_retired", 1, "damaged"),
     ("between_slices", 1, "many"),
     ("generation_retired", 1, "damaged"),
-    ("before_begin", 1, "asked"),
-    ("generation_listed", 1, "asked"),
-    ("chunk_applied", 2, "asked"),
-    ("scan_done", 1, "asked"),
-    ("copy_proven", 1, "nothing"),
     ("copy_proven", 1, "asked"),
     ("after_switch", 1, "asked"),
     ("switch_noted", 1, "asked"),
@@ -77,6 +60,28 @@ WORKER_CASES = [
     ("after_turn", 1, "due"),
     ("before_release", 1, "stop"),
     ("after_release", 1, "stop"),
+]
+# Other passages of the same points, and other things to find.
+FURTHER_WORKER_CASES = [
+    ("leases_renewed", 3, "whole"),
+    ("before_begin", 1, "nothing"),
+    ("generation_listed", 1, "nothing"),
+    ("generation_begun", 1, "nothing"),
+    ("after_tick", 1, "nothing"),
+    ("batch_read", 1, "nothing"),
+    ("before_apply", 1, "whole"),
+    ("after_apply", 1, "whole"),
+    ("after_cursor", 1, "nothing"),
+    ("chunk_read", 1, "nothing"),
+    ("chunk_applied", 1, "nothing"),
+    ("scan_done", 1, "nothing"),
+    ("before_switch", 1, "nothing"),
+    ("before_begin", 1, "asked"),
+    ("generation_listed", 1, "asked"),
+    ("chunk_applied", 2, "asked"),
+    ("scan_done", 1, "asked"),
+    ("copy_proven", 1, "nothing"),
+    ("switch_noted", 1, "damaged"),
 ]
 
 PIECES = {
@@ -87,39 +92,49 @@ PIECES = {
 # Where a process that is told to stand still, and goes on when another has long taken over, could
 # write something old.
 ZOMBIE_CASES = [
-    ("generation_listed", 1, "nothing"),
     ("batch_read", 2, "whole"),
     ("before_apply", 2, "whole"),
-    ("between_calls", 1, "large"),
     ("chunk_covered", 2, "nothing"),
-    ("scan_done", 1, "damaged"),
-    ("before_switch", 1, "damaged"),
     ("after_switch", 1, "damaged"),
     ("copy_proven", 1, "asked"),
+]
+FURTHER_ZOMBIE_CASES = [
+    ("generation_listed", 1, "nothing"),
+    ("between_calls", 1, "large"),
+    ("scan_done", 1, "damaged"),
+    ("before_switch", 1, "damaged"),
     ("after_switch", 1, "asked"),
 ]
 # A replica that was cut off when the worker died comes up as the primary: what was acknowledged
 # since is gone, and the cursor with it.
 FAILOVERS = [
-    ("batch_read", 2, "whole"),
     ("after_apply", 2, "whole"),
     ("after_cursor", 3, "whole"),
-    ("chunk_applied", 2, "damaged"),
     ("scan_done", 1, "damaged"),
     ("after_switch", 1, "damaged"),
+    ("switch_noted", 1, "asked"),
+]
+FURTHER_FAILOVERS = [
+    ("batch_read", 2, "whole"),
+    ("chunk_applied", 2, "damaged"),
     ("switch_noted", 1, "damaged"),
     ("meta_retired", 1, "damaged"),
     ("generation_retired", 1, "damaged"),
     ("copy_proven", 1, "asked"),
     ("after_switch", 1, "asked"),
-    ("switch_noted", 1, "asked"),
 ]
 OTHER_POINTS = {
     "before_submit", "submit_executed", "after_submit", "before_flush", "after_flush",
     "backfill_slice", "import_slice", "purge_slice", "engine_started", "engines_started",
     "season_sealed", "barrier_passed", "season_settled", "fill_slice",
     "freeze_taken", "freeze_slice_logged", "erasures_swept", "group_purged",
+    "delivery_claimed", "delivery_sent",
 }  # fmt: skip
+
+
+def soaked(cases: list[Case]) -> list[Any]:
+    """Cases that repeat a point of another case: with the other tests that take minutes."""
+    return [pytest.param(*case, marks=pytest.mark.soak) for case in cases]
 
 
 def set_up(scene: Scene, found: str) -> None:
@@ -178,7 +193,9 @@ def go_on(scene: Scene, traffic: Traffic) -> None:
     scene.finish(traffic, seed=SEED)
 
 
-@pytest.mark.parametrize(("point", "passage", "found"), WORKER_CASES)
+@pytest.mark.parametrize(
+    ("point", "passage", "found"), [*WORKER_CASES, *soaked(FURTHER_WORKER_CASES)]
+)
 def test_a_worker_killed_anywhere_is_replaced_and_nothing_is_lost_or_invented(
     observed: Scene, point: str, passage: int, found: str
 ) -> None:
@@ -190,7 +207,9 @@ def test_a_worker_killed_anywhere_is_replaced_and_nothing_is_lost_or_invented(
         go_on(observed, traffic)
 
 
-@pytest.mark.parametrize(("point", "passage", "found"), ZOMBIE_CASES)
+@pytest.mark.parametrize(
+    ("point", "passage", "found"), [*ZOMBIE_CASES, *soaked(FURTHER_ZOMBIE_CASES)]
+)
 def test_a_worker_that_stood_still_while_another_took_over_changes_nothing(
     observed: Scene, point: str, passage: int, found: str
 ) -> None:
@@ -212,7 +231,7 @@ def test_a_worker_that_stood_still_while_another_took_over_changes_nothing(
         observed.finish(traffic, seed=SEED)
 
 
-@pytest.mark.parametrize(("point", "passage", "found"), FAILOVERS)
+@pytest.mark.parametrize(("point", "passage", "found"), [*FAILOVERS, *soaked(FURTHER_FAILOVERS)])
 def test_a_failover_to_a_replica_that_lacks_the_last_writes_is_read_on_from(
     observed: Scene, point: str, passage: int, found: str
 ) -> None:

@@ -3,6 +3,7 @@
 The embedded one, one whose locale sorts as people do (Lua compares strings by it), and Debian's.
 """
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,12 +39,19 @@ def own_locale(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"LOCPATH": str(folder), "LC_ALL": _LOCALE}
 
 
+# Who names another server (`make test-engines`) wants that one alone.
+_SERVERS = ["embedded"]
+if "TRUERANK_VALKEY_SERVER" not in os.environ:
+    _SERVERS += ["english", "debian"]
+_PROGRAMS = {"english": "localedef", "debian": "redis-server"}
+
+
 @pytest.fixture(
     scope="session",
     params=[
-        "embedded",
-        pytest.param("english", marks=pytest.mark.system("localedef")),
-        pytest.param("debian", marks=pytest.mark.system("redis-server")),
+        pytest.param(name, marks=[pytest.mark.system(program)] * bool(program))
+        for name in _SERVERS
+        for program in [_PROGRAMS.get(name, "")]
     ],
 )
 def server_url(request: pytest.FixtureRequest, start_server: StartRedis) -> str:

@@ -8,14 +8,16 @@ import psycopg
 import pytest
 
 import truerank
+from truerank.settings import Settings
 
 Connection = psycopg.Connection[Any]
 
 
 @pytest.fixture
 def tr(database_url: str, redis_url: str) -> Iterator[truerank.Truerank]:
-    """A client. No worker runs: it reads from PostgreSQL, and nobody folds."""
-    with truerank.connect(database_url, redis_url) as client:
+    """A client. No worker runs: it reads from PostgreSQL, and nobody folds or holds a page."""
+    settings = Settings(database_url=database_url, redis_url=redis_url, cache_max_ms=0)
+    with truerank.Truerank(settings) as client:
         yield client
 
 

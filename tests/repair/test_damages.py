@@ -49,10 +49,10 @@ def with_hidden(pipeline: Pipeline, members: list[str]) -> None:
     """Beside these members two who are withheld, and one who went."""
     plain(pipeline, members)
     pipeline.submit("t", {"hid": 15, "ban": 25, "gone": 35})
-    pipeline.client.hide_member("hid", board="t", actor="a", reason="r")
-    pipeline.client.ban_member("ban", actor="a", reason="r")
+    pipeline.client.hide_member("hid", board="t", actor="a", reason="r", timeout_s=0)
+    pipeline.client.ban_member("ban", actor="a", reason="r", timeout_s=0)
     pipeline.settle(pipeline.projector())
-    pipeline.client.delete_member("gone", actor="a", reason="r")
+    pipeline.client.delete_member("gone", actor="a", reason="r", timeout_s=0)
 
 
 BOARDS = [plain, tied, ascending, dense, latest, with_hidden]

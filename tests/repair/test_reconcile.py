@@ -272,7 +272,7 @@ def test_a_large_ranking_is_counted_again_only_where_nobody_is_withheld(
 ) -> None:
     monkeypatch.setattr(mending, "_RECOUNTED_MAX", 2)
     if hidden:
-        shown.client.hide_member("ann", actor="a", reason="r")
+        shown.client.hide_member("ann", actor="a", reason="r", timeout_s=0)
         shown.settle(shown.projector())
     the_counts(target(shown, "bob"))
 
@@ -417,12 +417,12 @@ def projected(pipe: Pipeline) -> None:
 
 
 def removed(pipe: Pipeline) -> None:
-    pipe.client.delete_member("bob", actor="a", reason="r")
+    pipe.client.delete_member("bob", actor="a", reason="r", timeout_s=0)
     pipe.projector().step(anyway=True)
 
 
 def hidden(pipe: Pipeline) -> None:
-    pipe.client.hide_member("bob", actor="a", reason="r")
+    pipe.client.hide_member("bob", actor="a", reason="r", timeout_s=0)
 
 
 def catch_up(pipe: Pipeline) -> None:

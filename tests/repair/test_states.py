@@ -12,10 +12,10 @@ from tests.repair.damage import Target, reconciled
 def withheld(single: Pipeline) -> Target:
     """`hid` is hidden on the board, `ban` banned everywhere; `ann` is active, `gone` went."""
     single.submit("b", {"ann": 1, "hid": 2, "ban": 3, "gone": 4})
-    single.client.hide_member("hid", board="b", actor="a", reason="r")
-    single.client.ban_member("ban", actor="a", reason="r")
+    single.client.hide_member("hid", board="b", actor="a", reason="r", timeout_s=0)
+    single.client.ban_member("ban", actor="a", reason="r", timeout_s=0)
     single.settle(single.projector())
-    single.client.delete_member("gone", actor="a", reason="r")
+    single.client.delete_member("gone", actor="a", reason="r", timeout_s=0)
     single.settle(single.projector())
     (ranking,) = single.rankings()
     return Target(single, ranking, "hid")
@@ -110,8 +110,8 @@ def test_a_state_of_a_newer_version_than_the_sources_is_not_taken_back_unasked(
 
 
 def test_a_change_of_state_on_its_way_is_no_drift(withheld: Target) -> None:
-    withheld.pipeline.client.show_member("hid", board="b", actor="a", reason="r")
-    withheld.pipeline.client.hide_member("ann", actor="a", reason="r")
+    withheld.pipeline.client.show_member("hid", board="b", actor="a", reason="r", timeout_s=0)
+    withheld.pipeline.client.hide_member("ann", actor="a", reason="r", timeout_s=0)
 
     report = reconciled(withheld.pipeline, wait_s=0.05)
 

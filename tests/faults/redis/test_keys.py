@@ -36,7 +36,7 @@ def both(settings: Settings, redis_url: str) -> Iterator[Pipeline]:
             made.client.create_board(board, seasons=["all", "year"], dense=board == STILL)
             made.submit(board, SCORES | HIDDEN)
         for member in HIDDEN:
-            made.client.hide_member(member, actor="test", reason="a test")
+            made.client.hide_member(member, actor="test", reason="a test", timeout_s=0)
         with running_worker(settings):
             wait_until(partial(agree, made), "both stores agree")
             yield made
