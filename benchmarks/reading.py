@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import psycopg
 import redis
 
 import truerank
@@ -22,8 +23,9 @@ ROUNDS = 3
 ROWS = 100
 PLACE = 1000  # of the member whose rank PostgreSQL is asked for
 
-_SECONDS, _SECONDS_SHORT = 5.0, 1.0
-_WARM_CALLS = 50
+_SECONDS, _SECONDS_SHORT = 5.0, 1.0  # of each side in a round
+_TURN_S = 0.1  # sides take turns: whatever else the machine does slows all of them
+_WARM_CALLS = 5
 
 Call = Callable[[], object]
 
@@ -131,6 +133,9 @@ def _readers(engines: Engines, members: int) -> Iterator[tuple["truerank.Trueran
     """A client of a filled board with a worker beside it, and one of a plain sorted set."""
     pipeline = Truerank(engines, members)
     pipeline.prepare()
+    with psycopg.connect(engines.database_url, autocommit=True) as conn:
+        # As autovacuum does within a minute: else each run finds another state.
+        conn.execute("VACUUM (ANALYZE) truerank.standing")
     with (
         started(pipeline.worker()),
         _client(engines) as client,
@@ -160,23 +165,31 @@ def _measure(
     sides: Mapping[str, Call], progress: Callable[[str], None], *, short: bool
 ) -> dict[str, list[float]]:
     """Answers per second of each side, in turns."""
-    seconds = _SECONDS_SHORT if short else _SECONDS
+    turns = round((_SECONDS_SHORT if short else _SECONDS) / _TURN_S)
     rates: dict[str, list[float]] = {side: [] for side in sides}
     for number in range(ROUNDS):
-        for side, call in sides.items():
-            progress(f"round {number + 1} of {ROUNDS}: {side}")
-            rates[side].append(_rate(call, seconds))
+        progress(f"round {number + 1} of {ROUNDS}")
+        counts = dict.fromkeys(sides, 0)
+        seconds = dict.fromkeys(sides, 0.0)
+        for _ in range(turns):
+            for side, call in sides.items():
+                count, took_s = _turn(call)
+                counts[side] += count
+                seconds[side] += took_s
+        for side, count in counts.items():
+            rates[side].append(count / seconds[side])
     return rates
 
 
-def _rate(call: Call, seconds: float) -> float:
+def _turn(call: Call) -> tuple[int, float]:
+    """How many calls there were, and in how many seconds."""
     for _ in range(_WARM_CALLS):
         call()
     count, began = 0, time.perf_counter()
-    while (now := time.perf_counter()) < began + seconds:
+    while (now := time.perf_counter()) < began + _TURN_S:
         call()
         count += 1
-    return count / (now - began)
+    return count, now - began
 
 
 def _result(

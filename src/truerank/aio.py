@@ -5,18 +5,31 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, overload
 
 import psycopg
 from psycopg.rows import tuple_row
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
 from truerank.connections import AsyncDatabase, urls
-from truerank.model import Receipt, ScoreEvent
+from truerank.exporting import ROWS, AsyncExport, Encoding, Format, encoding_of
+from truerank.model import Numbering, Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink
+from truerank.read.exported import ExportedRow, Wish
 from truerank.settings import Settings, load
-from truerank.steps import Commands, Get, HashGet, Pause, Query, Request, ScriptCall, Steps, T
+from truerank.steps import (
+    Commands,
+    Get,
+    HashGet,
+    Pause,
+    Query,
+    Request,
+    ScriptCall,
+    Steps,
+    T,
+    run_awaiting,
+)
 from truerank.telemetry.meter import Meter
 
 P = ParamSpec("P")
@@ -45,6 +58,7 @@ class Truerank:
     def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         database_url, redis_url = urls(settings)
         self.operations = Operations(settings, meter)
+        self._settings = settings
         self._link = AsyncLink(
             redis_url,
             timeout_ms=settings.redis_timeout_ms,
@@ -84,6 +98,14 @@ class Truerank:
     freeze_season = awaitable(Operations.freeze_season)
     reveal_season = awaitable(Operations.reveal_season)
     freezes = awaitable(Operations.freezes)
+    set_league = awaitable(Operations.set_league)
+    drop_league = awaitable(Operations.drop_league)
+    leagues = awaitable(Operations.leagues)
+    assign_league_key = awaitable(Operations.assign_league_key)
+    divide_members = awaitable(Operations.divide_members)
+    cohorts = awaitable(Operations.cohorts)
+    league_tiers = awaitable(Operations.league_tiers)
+    league_place = awaitable(Operations.league_place)
     member_states = awaitable(Operations.member_states)
     close_season = awaitable(Operations.close_season)
     close_due = awaitable(Operations.close_due)
@@ -95,9 +117,19 @@ class Truerank:
     award_rules = awaitable(Operations.award_rules)
     awards = awaitable(Operations.awards)
     acknowledge_awards = awaitable(Operations.acknowledge_awards)
+    add_webhook = awaitable(Operations.add_webhook)
+    change_webhook = awaitable(Operations.change_webhook)
+    rotate_webhook = awaitable(Operations.rotate_webhook)
+    remove_webhook = awaitable(Operations.remove_webhook)
+    webhooks = awaitable(Operations.webhooks)
+    webhook = awaitable(Operations.webhook)
+    deliveries = awaitable(Operations.deliveries)
+    retry_deliveries = awaitable(Operations.retry_deliveries)
+    test_webhook = awaitable(Operations.test_webhook)
     add_seasons = awaitable(Operations.add_seasons)
     fill_seasons = awaitable(Operations.fill_seasons)
     count_members = awaitable(Operations.count_members)
+    settlement_places = awaitable(Operations.settlement_places)
     settlement_changes = awaitable(Operations.settlement_changes)
     settlement_excluded = awaitable(Operations.settlement_excluded)
     explain = awaitable(Operations.explain)
@@ -114,20 +146,73 @@ class Truerank:
     wait_visible = awaitable(Operations.wait_visible)
     status = awaitable(Operations.status)
 
+    @overload
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: None = None,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> AsyncExport[ExportedRow]: ...
+
+    @overload
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: Format,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> AsyncExport[bytes]: ...
+
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: Format | None = None,  # noqa: A002 - as in every other place
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> AsyncExport[Any]:
+        """Every member of a season whom readers may see, in order, from one snapshot of PostgreSQL.
+
+        `with client.export("b") as export: for row in export: ...`, in asyncio with `async with`
+        and `async for`, reads slice by slice, on a connection of its own. `export.head` says which
+        season, as of when, and of which epoch.
+
+        Args:
+            board: the board's key.
+            season: as in `top`.
+            format: `csv` or `ndjson`: the lines of a file, as bytes; None: `ExportedRow`s.
+            numbering: `competition` 1224, `ordinal` 1234 or `dense` 1223.
+            settled: the settlement of a final season, also of who was hidden or banned since, under
+                their own ids: what payouts may read.
+            revision: of the settlement; None: the newest.
+
+        Raises:
+            InvalidInput: there is no such format or numbering. All else when it is opened: see
+                `truerank.exporting.Export`.
+        """
+        wish = Wish(
+            board=board,
+            season=season,
+            numbering=numbering,
+            settled=settled,
+            revision=revision,
+            operator=self._settings.operator,
+        )
+        encoding: Encoding[Any] = ROWS if format is None else encoding_of(format)
+        return AsyncExport(self._settings, wish, encoding)
+
     async def run(self, steps: Steps[T]) -> T:
         """Run steps on this client's connections."""
-        try:
-            request = next(steps)
-            while True:
-                try:
-                    result = await self._do(request)
-                except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
-                    request = steps.throw(exc)
-                else:
-                    request = steps.send(result)
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
+        return await run_awaiting(steps, self._do)
 
     async def open(self) -> None:
         """Open the connections."""
@@ -149,8 +234,10 @@ class Truerank:
 
     async def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s, snapshot):
-                return await self._database.query(sql, params, limit_s, snapshot=snapshot)
+            case Query(sql, params, limit_s, snapshot, slow):
+                return await self._database.query(
+                    sql, params, limit_s, snapshot=snapshot, slow=slow
+                )
             case ScriptCall():
                 return await self._link.call(request)
             case Get(key):

@@ -4,11 +4,14 @@ import time
 from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self
+from typing import Any, Concatenate, ParamSpec, Self, overload
 
 from truerank.connections import Database, urls
+from truerank.exporting import ROWS, Encoding, Export, Format, encoding_of
+from truerank.model import Numbering
 from truerank.operations import Operations
 from truerank.projection.link import Link
+from truerank.read.exported import ExportedRow, Wish
 from truerank.settings import Settings, load
 from truerank.steps import (
     Commands,
@@ -50,6 +53,7 @@ class Truerank:
     def __init__(self, settings: Settings, meter: Meter | None = None) -> None:
         database_url, redis_url = urls(settings)
         self.operations = Operations(settings, meter)
+        self._settings = settings
         self._link = Link(
             redis_url,
             timeout_ms=settings.redis_timeout_ms,
@@ -90,6 +94,14 @@ class Truerank:
     freeze_season = blocking(Operations.freeze_season)
     reveal_season = blocking(Operations.reveal_season)
     freezes = blocking(Operations.freezes)
+    set_league = blocking(Operations.set_league)
+    drop_league = blocking(Operations.drop_league)
+    leagues = blocking(Operations.leagues)
+    assign_league_key = blocking(Operations.assign_league_key)
+    divide_members = blocking(Operations.divide_members)
+    cohorts = blocking(Operations.cohorts)
+    league_tiers = blocking(Operations.league_tiers)
+    league_place = blocking(Operations.league_place)
     member_states = blocking(Operations.member_states)
     close_season = blocking(Operations.close_season)
     close_due = blocking(Operations.close_due)
@@ -101,9 +113,19 @@ class Truerank:
     award_rules = blocking(Operations.award_rules)
     awards = blocking(Operations.awards)
     acknowledge_awards = blocking(Operations.acknowledge_awards)
+    add_webhook = blocking(Operations.add_webhook)
+    change_webhook = blocking(Operations.change_webhook)
+    rotate_webhook = blocking(Operations.rotate_webhook)
+    remove_webhook = blocking(Operations.remove_webhook)
+    webhooks = blocking(Operations.webhooks)
+    webhook = blocking(Operations.webhook)
+    deliveries = blocking(Operations.deliveries)
+    retry_deliveries = blocking(Operations.retry_deliveries)
+    test_webhook = blocking(Operations.test_webhook)
     add_seasons = blocking(Operations.add_seasons)
     fill_seasons = blocking(Operations.fill_seasons)
     count_members = blocking(Operations.count_members)
+    settlement_places = blocking(Operations.settlement_places)
     settlement_changes = blocking(Operations.settlement_changes)
     settlement_excluded = blocking(Operations.settlement_excluded)
     explain = blocking(Operations.explain)
@@ -119,6 +141,70 @@ class Truerank:
     histogram = blocking(Operations.histogram)
     wait_visible = blocking(Operations.wait_visible)
     status = blocking(Operations.status)
+
+    @overload
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: None = None,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> Export[ExportedRow]: ...
+
+    @overload
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: Format,
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> Export[bytes]: ...
+
+    def export(
+        self,
+        board: str,
+        season: str | None = None,
+        *,
+        format: Format | None = None,  # noqa: A002 - as in every other place
+        numbering: Numbering | str = Numbering.COMPETITION,
+        settled: bool = False,
+        revision: int | None = None,
+    ) -> Export[Any]:
+        """Every member of a season whom readers may see, in order, from one snapshot of PostgreSQL.
+
+        `with client.export("b") as export: for row in export: ...`, in asyncio with `async with`
+        and `async for`, reads slice by slice, on a connection of its own. `export.head` says which
+        season, as of when, and of which epoch.
+
+        Args:
+            board: the board's key.
+            season: as in `top`.
+            format: `csv` or `ndjson`: the lines of a file, as bytes; None: `ExportedRow`s.
+            numbering: `competition` 1224, `ordinal` 1234 or `dense` 1223.
+            settled: the settlement of a final season, also of who was hidden or banned since, under
+                their own ids: what payouts may read.
+            revision: of the settlement; None: the newest.
+
+        Raises:
+            InvalidInput: there is no such format or numbering. All else when it is opened: see
+                `truerank.exporting.Export`.
+        """
+        wish = Wish(
+            board=board,
+            season=season,
+            numbering=numbering,
+            settled=settled,
+            revision=revision,
+            operator=self._settings.operator,
+        )
+        encoding: Encoding[Any] = ROWS if format is None else encoding_of(format)
+        return Export(self._settings, wish, encoding)
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps on this client's connections."""
@@ -139,8 +225,8 @@ class Truerank:
 
     def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s, snapshot):
-                return self._database.query(sql, params, limit_s, snapshot=snapshot)
+            case Query(sql, params, limit_s, snapshot, slow):
+                return self._database.query(sql, params, limit_s, snapshot=snapshot, slow=slow)
             case ScriptCall():
                 return self._link.call(request)
             case Get(key):

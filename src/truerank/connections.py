@@ -4,8 +4,8 @@ import asyncio
 import re
 import select
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import psycopg
@@ -50,6 +50,8 @@ CALLER_MISTAKES = (
     psycopg.errors.DatetimeFieldOverflow,
     psycopg.errors.IntervalFieldOverflow,
     psycopg.errors.NumericValueOutOfRange,
+    psycopg.errors.InvalidRowCountInLimitClause,
+    psycopg.errors.InvalidRowCountInResultOffsetClause,
 )
 SCHEMA_ABSENT = (
     psycopg.errors.InvalidSchemaName,
@@ -146,7 +148,13 @@ class Database:
         self._patience.close()
 
     def query(
-        self, sql: str, params: Any, limit_s: float | None = None, *, snapshot: bool = False
+        self,
+        sql: str,
+        params: Any,
+        limit_s: float | None = None,
+        *,
+        snapshot: bool = False,
+        slow: bool = False,
     ) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, committed on return; give its rows.
 
@@ -154,18 +162,21 @@ class Database:
             sql: the statement.
             params: its parameters.
             limit_s: how long to wait for a server that doesn't even end it by itself, in seconds.
-            snapshot: run it at REPEATABLE READ; then the server, too, takes as long as `limit_s`.
+            snapshot: run it at REPEATABLE READ, and slow.
+            slow: the server, too, takes as long as `limit_s`.
 
         Raises:
             DatabaseUnavailable: no connection, or it was lost: then it may have been committed.
             TruerankError: see `translate`.
         """
         try:
-            with self._borrowed() as conn, self._patience.limiting(conn, limit_s or self._limit_s):
-                try:
-                    if snapshot:
+            conn = self._borrow()
+            try:
+                with self._patience.limiting(conn, limit_s or self._limit_s):
+                    if snapshot or slow:
                         with conn.transaction():
-                            conn.execute(SNAPSHOT)
+                            if snapshot:
+                                conn.execute(SNAPSHOT)
                             conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
                             return conn.execute(sql, params, binary=True).fetchall()
                     if not conn.pooled:
@@ -176,10 +187,13 @@ class Database:
                         conn.execute(LIMIT_TRANSACTION, self._limits.of_transaction())
                         cursor = conn.execute(sql, params, binary=True)
                     return cursor.fetchall()
-                except psycopg.errors.ReadOnlySqlTransaction:
-                    # A primary that was demoted keeps its connections: the next one is made anew.
-                    conn.close()
-                    raise
+            except psycopg.errors.ReadOnlySqlTransaction:
+                # A primary that was demoted keeps its connections: the next one is made anew.
+                conn.close()
+                raise
+            finally:
+                # Nothing is open by itself. What an interrupted call left, the pool ends or closes.
+                self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
             raise _no_connection(exc, self._refusals) from exc
         except psycopg.Error as exc:
@@ -193,8 +207,7 @@ class Database:
         if conn.pooled:
             conn.prepare_threshold = None
 
-    @contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def _borrow(self) -> Connection:
         # No connection that the server ended while it lay there. The `check` of a pool would cost
         # a round trip each time, and a second's pause for each that it finds ended.
         conn = self._pool.getconn()
@@ -204,11 +217,7 @@ class Database:
             conn.close()
             self._pool.putconn(conn)
             conn = self._pool.getconn()
-        try:
-            with conn:
-                yield conn
-        finally:
-            self._pool.putconn(conn)
+        return conn
 
 
 class AsyncDatabase:
@@ -240,15 +249,23 @@ class AsyncDatabase:
         await self._pool.close()
 
     async def query(
-        self, sql: str, params: Any, limit_s: float | None = None, *, snapshot: bool = False
+        self,
+        sql: str,
+        params: Any,
+        limit_s: float | None = None,
+        *,
+        snapshot: bool = False,
+        slow: bool = False,
     ) -> list[tuple[Any, ...]]:
         """See `Database.query`."""
         try:
-            async with self._borrowed() as conn, _limiting(conn, limit_s or self._limit_s):
-                try:
-                    if snapshot:
+            conn = await self._borrow()
+            try:
+                with _limiting(conn, limit_s or self._limit_s):
+                    if snapshot or slow:
                         async with conn.transaction():
-                            await conn.execute(SNAPSHOT)
+                            if snapshot:
+                                await conn.execute(SNAPSHOT)
                             await conn.execute(LIMIT_TRANSACTION, self._limits.longer(limit_s))
                             return await (await conn.execute(sql, params, binary=True)).fetchall()
                     if not conn.pooled:
@@ -257,9 +274,11 @@ class AsyncDatabase:
                         await conn.execute(LIMIT_TRANSACTION, self._limits.of_transaction())
                         cursor = await conn.execute(sql, params, binary=True)
                     return await cursor.fetchall()
-                except psycopg.errors.ReadOnlySqlTransaction:
-                    await conn.close()
-                    raise
+            except psycopg.errors.ReadOnlySqlTransaction:
+                await conn.close()
+                raise
+            finally:
+                await self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
             raise _no_connection(exc, self._refusals) from exc
         except psycopg.Error as exc:
@@ -273,8 +292,7 @@ class AsyncDatabase:
         if conn.pooled:
             conn.prepare_threshold = None
 
-    @asynccontextmanager
-    async def _borrowed(self) -> AsyncIterator[AsyncConnection]:
+    async def _borrow(self) -> AsyncConnection:
         conn = await self._pool.getconn()
         for _ in range(self._pool.max_size):
             if not _is_ended(conn):
@@ -282,15 +300,11 @@ class AsyncDatabase:
             await conn.close()
             await self._pool.putconn(conn)
             conn = await self._pool.getconn()
-        try:
-            async with conn:
-                yield conn
-        finally:
-            await self._pool.putconn(conn)
+        return conn
 
 
-@asynccontextmanager
-async def _limiting(conn: AsyncConnection, limit_s: float) -> AsyncIterator[None]:
+@contextmanager
+def _limiting(conn: AsyncConnection, limit_s: float) -> Iterator[None]:
     # Not by cancelling: psycopg would first ask the server to cancel, and wait for that.
     handle = asyncio.get_running_loop().call_later(limit_s, cut, conn.fileno())
     try:

@@ -64,6 +64,9 @@ CRASH_POINTS: Final = (
     ("freeze_slice_logged", "a slice of the copy is in the outbox, more may follow"),
     ("erasures_swept", "what late transactions brought of an erased member is gone"),
     ("group_purged", "a group names an erased member no more, and PostgreSQL doesn't know"),
+    # Whoever delivers by webhook.
+    ("delivery_claimed", "deliveries are leased, and nothing was sent"),
+    ("delivery_sent", "a receiver has answered, and PostgreSQL doesn't know"),
     # Whoever owns embedded engines.
     ("engine_started", "Valkey starts, PostgreSQL does not yet, and nobody was told"),
     ("engines_started", "both engines run, and nobody was told"),

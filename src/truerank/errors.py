@@ -123,6 +123,20 @@ class CursorGone(TruerankError):
     code = "cursor_gone"
 
 
+class HistoryForgotten(TruerankError):
+    """What is kept of the board's history doesn't tell how the season stood at that instant.
+
+    Events were forgotten (the board's `retention`), and what they came to in the end is all that is
+    known of them. `exact_from` is the first instant that can be asked for; None: there is none.
+    """
+
+    code = "history_forgotten"
+
+    def __init__(self, message: str, *, exact_from: datetime | None = None) -> None:
+        super().__init__(message)
+        self.exact_from = exact_from
+
+
 class NotFreshEnough(TruerankError):
     """The projection is older than the reader allows, and PostgreSQL can't be asked just now."""
 
@@ -146,6 +160,15 @@ class EpochChanged(TruerankError):
     """
 
     code = "epoch_changed"
+
+
+class NotComparable(TruerankError):
+    """Nothing can be said of an answer and a token by the two alone.
+
+    Ask for an answer `at_least` as fresh as the token: the stores can tell.
+    """
+
+    code = "not_comparable"
 
 
 class NotSettled(TruerankError):
@@ -244,9 +267,16 @@ class NotAllowed(TruerankError):
 
 
 class SeasonNotOver(CommandError):
-    """The season, or its grace, isn't over. Nothing was changed; to close it now takes a reason."""
+    """The season, or its grace, isn't over. Nothing was changed; to close it now takes a reason.
+
+    `ready_at` says when it may be closed; None: it has no end.
+    """
 
     code = "season_not_over"
+
+    def __init__(self, message: str, *, ready_at: datetime | None = None) -> None:
+        super().__init__(message)
+        self.ready_at = ready_at
 
 
 class WritersUnderWay(CommandError):
@@ -262,6 +292,50 @@ class SeasonFinal(CommandError):
     """The season is settled: nothing moves it any more."""
 
     code = "season_final"
+
+
+class FreezePending(CommandError):
+    """The season is to be frozen, and isn't yet: others are at work on it for too long.
+
+    Another process copies it, or a transaction that takes members away stays open. A worker goes on
+    with it; so does a call that is repeated.
+    """
+
+    code = "freeze_pending"
+
+
+class SeasonFrozen(CommandError):
+    """The season is frozen: what goes on behind that is for operators until it is revealed."""
+
+    code = "season_frozen"
+
+
+class NotInCohort(TruerankError):
+    """The season has no such cohort, or the member is in none (yet), or hidden, banned or deleted.
+
+    Who scores in a season for the first time is put into a cohort by a worker, within a second
+    where no season before it is to be closed first.
+    """
+
+    code = "not_in_cohort"
+
+
+class WebhookUnknown(TruerankError):
+    """No webhook has this name. `truerank webhook list` shows them."""
+
+    code = "webhook_unknown"
+
+
+class WebhookInvalid(TruerankError):
+    """A request isn't genuine, or too old: answer it with 400, and do nothing with it."""
+
+    code = "webhook_invalid"
+
+
+class SeasonSealed(CommandError):
+    """The season is being closed. Nothing was changed; `reopen_season` lets it go on."""
+
+    code = "season_sealed"
 
 
 class BoardAttached(CommandError):

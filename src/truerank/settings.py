@@ -12,6 +12,7 @@ Milliseconds = Annotated[int, msgspec.Meta(ge=1, le=3_600_000)]
 MillisecondsOrNone = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 Bytes = Annotated[int, msgspec.Meta(ge=1 << 20)]
+Networks = Annotated[str, msgspec.Meta(description="networks, with commas between")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -35,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     database_timeout_ms: Milliseconds = 10_000  # deadline of every statement that reads
     fallback_after_ms: Milliseconds | None = None  # a projection older than this isn't served
     fallback_max: Count = 5  # answers from PostgreSQL at a time; more are refused as busy
+    exports_max: Count = 2  # exports that a server makes at a time; more are refused as busy
+    waiting_max: Count = 200  # readers that wait for a write to be shown; more are refused as busy
     pool_max: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10  # connections per pool
     segment_s: Annotated[int, msgspec.Meta(ge=1)] = 28_800  # a quarter of the outbox turns so often
     segment_bytes_max: Bytes = 1 << 30  # or when it is so large
@@ -47,6 +50,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rebuild_every_s: Annotated[int, msgspec.Meta(ge=0)] = 0  # copies this old are replaced; 0: none
     reconcile_ms: MillisecondsOrNone = 5000  # between 1000 standings compared as routine; 0: never
     reconcile_repair: bool = True  # and what differs is mended; what is ahead never is
+    webhook_ms: Milliseconds = 1000  # how often a worker looks for what is to be delivered
+    webhook_timeout_ms: Milliseconds = 10_000  # what a receiver may take to answer
+    webhook_at_once: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4  # requests to one receiver
+    webhook_attempts_max: Count = 12  # of a delivery; then it is parked
+    webhook_keep_s: Annotated[int, msgspec.Meta(ge=0, le=31_622_400)] = 604_800  # once delivered
+    webhook_networks: Networks = ""  # private receivers that may be called: 10.1.0.0/16,fd00::/8
     names_cache_ms: Milliseconds = 5000  # how long a member's name may be remembered
     board_cache_ms: Milliseconds = 2000  # how long a board's settings may be remembered
     cache_max_ms: MillisecondsOrNone = 1000  # how long a server may hold a page; 0: not at all

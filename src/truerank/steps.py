@@ -5,7 +5,7 @@ its answer. `truerank.client` runs it on blocking connections, `truerank.aio` on
 A failed request is raised at the `yield`, so logic handles errors in one place as well.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,7 +21,8 @@ class Query:
     sql: str
     params: Sequence[Any] = ()
     limit_s: float | None = None  # the client's patience; None: a little more than the server's
-    snapshot: bool = False  # at REPEATABLE READ, and as long as `limit_s` also for the server
+    snapshot: bool = False  # at REPEATABLE READ, and slow
+    slow: bool = False  # the server, too, takes as long as `limit_s`
 
 
 class ScriptCall(msgspec.Struct, frozen=True):
@@ -79,6 +80,24 @@ def run_blocking(steps: Steps[T], do: Callable[[Request], Any]) -> T:
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+async def run_awaiting(steps: Steps[T], do: Callable[[Request], Awaitable[Any]]) -> T:
+    """As `run_blocking`, for a function that is awaited; steps of who gives up end at once."""
+    try:
+        request = next(steps)
+        while True:
+            try:
+                result = await do(request)
+            except Exception as exc:  # noqa: BLE001 - whatever it is, the steps decide
+                request = steps.throw(exc)
+            else:
+                request = steps.send(result)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+    finally:
+        steps.close()
 
 
 def changed(steps: Steps[T], change: Callable[[Request], Request]) -> Steps[T]:

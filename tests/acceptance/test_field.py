@@ -112,7 +112,7 @@ def test_a_week_ends_once_and_the_next_begins_by_itself(tr: Truerank) -> None:
     assert len(tr.settlements("b", "2026-W35")) == 1
     with pytest.raises(EventRefused) as late:
         tr.submit_score("b", event_id="4", member="bob", value=9, occurred_at=before)
-    assert late.value.reason == "season_closed"
+    assert late.value.reason == "season_final"
     assert rows(tr.top("b", "2026-W35", source="database")) == old
     assert rows(tr.top("b", "2026-W36", source="database")) == [(1, "bob", "8")]
 

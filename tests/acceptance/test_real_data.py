@@ -9,7 +9,7 @@ import gzip
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -28,6 +28,7 @@ _FILE = "completions.csv.gz"
 _EVENTS = 49_042
 _BOARDS = 10
 _RANKINGS = 5_385
+_YEAR = timedelta(days=365)
 _SETTINGS = ("--zone", "Europe/Berlin", "--seasons", "all,week,month", "--operator", "sum")
 _FINGERPRINT = """
     SELECT (SELECT count(*) FROM truerank.event), (SELECT count(*) FROM truerank.outbox),
@@ -164,3 +165,16 @@ def test_every_total_and_every_place_is_that_of_a_plain_count(
 
     assert sum(len(rows) > 1000 for rows in counted.values()) == 0, "read further pages as well"
     assert not wrong, f"{len(wrong)} of {len(counted)} rankings differ, such as {wrong[0]}"
+
+
+def test_the_history_of_now_is_what_the_standings_say_and_was_empty_before(
+    imported: Imported, counted: dict[Ranking, Rows]
+) -> None:
+    now = datetime.now(UTC)
+    boards = sorted({board for board, _ in counted})
+
+    for board in boards:
+        page = imported.client.top(board, "all", as_of=now, since=now - _YEAR, limit=1000)
+        found = [(entry.rank, entry.member, entry.score) for entry in page.entries]
+        assert found == counted[board, "all"]
+        assert {entry.rank_before for entry in page.entries} == {None}, "it was imported just now"

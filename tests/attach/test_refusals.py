@@ -98,8 +98,8 @@ def test_an_event_of_a_closed_season_keeps_counting_and_its_change_is_parked(ben
 
     assert bench.live() == {"e1": 5, "e2": 6}
     assert [(p.event_id, p.action, p.code) for p in bench.parked()] == [
-        ("e1", "correct", "season_closed"),
-        ("e2", "void", "season_closed"),
+        ("e1", "correct", "season_sealed"),
+        ("e2", "void", "season_sealed"),
     ]
     _close(bench, "open")
     assert [bench.retry(p.id) for p in bench.parked()] == ["taken", "taken"]

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,12 +36,12 @@ _CSV = "event_id,board,member,points,occurred_at\n"
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+def filled(tmp_path_factory: pytest.TempPathFactory, preloaded_truerank: Path) -> Iterator[Command]:
     """The command on a folder with one board: three members, two of them equal.
 
     The engines run all the while: each command attaches to them, which is quicker.
     """
-    truerank = Command(tmp_path_factory.mktemp("commands") / "data")
+    truerank = Command(tmp_path_factory.mktemp("commands") / "data", preloaded_truerank)
     rows = [
         ("e1", "ada", 5, "2026-08-29T12:00:00Z"),
         ("e2", "\x1b[2J\u202emal", 9, "2026-08-29T12:00:01Z"),
@@ -281,8 +282,8 @@ def test_help_lists_every_command_and_neither_loads_a_driver_nor_makes_a_folder(
     assert not truerank.data.exists()
 
 
-def test_the_version_is_told(truerank: Command) -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+\n", truerank("--version").out)
+def test_the_version_is_told() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", Command(None)("--version").out)
 
 
 def test_readers_on_the_command_line_choose_how_fresh_an_answer_is(filled: Command) -> None:

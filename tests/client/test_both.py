@@ -129,7 +129,7 @@ MISTAKES: list[tuple[type[TruerankError], str | None, str, tuple[Any, ...], dict
     (InvalidInput, "offset", "top", ("b",), {"offset": -1}),
     (InvalidInput, "offset", "top", ("b",), {"offset": 2**31}),
     (InvalidInput, "around_limit", "top", ("b",), {"member": "ann", "around_limit": 1001}),
-    (InvalidInput, "around_limit", "around", ("b", "ann"), {"limit": -1}),
+    (InvalidInput, "limit", "around", ("b", "ann"), {"limit": -1}),
     (InvalidInput, "members", "places", ("b", ["ann"] * 1001), {}),
     (InvalidInput, "member", "place", ("b", ""), {}),
     (InvalidInput, "member", "place", ("b", "x" * 201), {}),

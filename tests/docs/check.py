@@ -8,6 +8,7 @@ command, code, route, key and function that exists is in the reference, and noth
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from urllib.parse import unquote
 
 from tests.docs import made, names
@@ -66,13 +67,18 @@ def _check_made(each: Page) -> Iterator[str]:
         yield f"{each.name}: parts differ from the code; `make docs` writes them"
 
 
+@cache
+def _spelt() -> dict[str, set[str]]:
+    """The options of every command; to assemble them takes a while."""
+    return {
+        words: {name for argument in made.options(app) for name in argument.names}
+        for words, app in made.commands().items()
+    }
+
+
 def _check_commands(each: Page) -> Iterator[str]:
     """The commands and options that people are told to write exist."""
-    known = made.commands()
-    spelt = {
-        words: {name for argument in made.options(app) for name in argument.names}
-        for words, app in known.items()
-    }
+    spelt = _spelt()
     for block in each.blocks():
         if block.language not in {"console", "sh"}:
             continue

@@ -55,6 +55,22 @@ OPERATORS = (
     "award_rules",
     "awards",
     "acknowledge_awards",
+    "set_league",
+    "drop_league",
+    "leagues",
+    "assign_league_key",
+    "divide_leagues",
+    "divide_season",
+    "league_tiers",
+    "cohort_differences",
+    "add_webhook",
+    "change_webhook",
+    "rotate_webhook",
+    "remove_webhook",
+    "webhooks",
+    "deliveries",
+    "retry_deliveries",
+    "test_webhook",
     "add_period",
     "fill_slice",
     "status",
@@ -190,7 +206,7 @@ def _settings() -> str:
         rows.append(
             (
                 f"`TRUERANK_{field.name.upper()}`",
-                "" if default is None else f"`{default}`",
+                "" if default is None or default == "" else f"`{default}`",
                 _range(field.type),
                 comments[field.name],
             )
@@ -200,6 +216,8 @@ def _settings() -> str:
 
 def _range(annotation: Any) -> str:
     for limits in getattr(annotation, "__metadata__", ()):
+        if limits.description is not None:
+            return str(limits.description)
         if limits.pattern is not None:
             return "1 to 64 characters, no braces, no spaces"
         return f"{limits.ge:,} " + ("or more" if limits.le is None else f"to {limits.le:,}")
@@ -292,10 +310,11 @@ def _methods() -> str:
     return "\n".join(_callable(name, value) for name, value in public.items())
 
 
-def _functions() -> str:
-    public = {name: getattr(truerank, name) for name in truerank.__all__}
+def _functions(module: str = "truerank") -> str:
+    of = import_module(module)
+    public = {name: getattr(of, name) for name in of.__all__}
     return "\n".join(
-        _callable(f"truerank.{name}", value)
+        _callable(f"{module}.{name}", value)
         for name, value in public.items()
         if inspect.isfunction(value)
     )
@@ -317,7 +336,7 @@ def _classes() -> str:
     return "\n".join(
         _class(value)
         for value in public
-        if inspect.isclass(value) and value.__module__ == model.__name__
+        if inspect.isclass(value) and value.__module__.startswith(model.__name__)
     )
 
 

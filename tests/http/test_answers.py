@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 import truerank
+from tests.http.conftest import NO_CERTIFICATES, serving
 from truerank.model import ScoreEvent
+from truerank.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -91,6 +94,40 @@ def test_a_member_without_a_place_has_a_null_rank(scores: httpx.Client) -> None:
     assert place.json()["place"] == {"rank": None, "member": "eve", "score": None}
     around = scores.get("/v1/boards/points/around", params={"member": "eve"}).json()
     assert (around["place"]["rank"], around["around"]) == (None, [])
+    asked: dict[str, str | int] = {"member": "eve", "percentile": 1}
+    assert scores.get("/v1/boards/points/member", params=asked).json()["place"] == {
+        "rank": None, "member": "eve", "score": None, "percentile": None
+    }  # fmt: skip
+    (friend,) = scores.get("/v1/boards/points/members", params=asked | {"among": 1}).json()[
+        "places"
+    ]
+    assert (friend["rank_among"], friend["percentile"]) == (None, None)
+
+
+def test_why_a_member_has_no_place_is_told_to_operators_alone(
+    scores: httpx.Client, tr: truerank.Truerank, settings: Settings
+) -> None:
+    tr.hide_member("ann", actor="a", reason="r")
+    tr.ban_member("bob", board="points", actor="a", reason="r")
+    questions = ("member?member={}", "members?member={}", "around?member={}", "top?member={}")
+
+    with (
+        serving(msgspec.structs.replace(settings, operator=True)) as url,
+        httpx.Client(base_url=url, timeout=20.0, verify=NO_CERTIFICATES) as operators,
+    ):
+        for question in questions:
+            for member, state in (("ann", "hidden"), ("bob", "banned"), ("dan", None)):
+                path = f"/v1/boards/points/{question.format(member)}"
+                public, own = (each.get(path).json() for each in (scores, operators))
+                seen, told = (
+                    one["place"] if "place" in one else one["places"][0] for one in (public, own)
+                )
+                assert told.get("state") == state
+                assert seen == {name: told[name] for name in ("rank", "member", "score")}
+                assert (seen["rank"] is None) == (state is not None)
+    nobody = scores.get("/v1/boards/points/member", params={"member": "eve"}).json()["place"]
+    hidden = scores.get("/v1/boards/points/member", params={"member": "ann"}).json()["place"]
+    assert nobody | {"member": "ann"} == hidden
 
 
 def test_many_members_come_in_the_order_asked_repeats_too(scores: httpx.Client) -> None:

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from truerank.read.hints import Kind, Pending, parse, season_label
+from truerank.read.hints import Kind, Notice, Pending, parse, season_label
 
 GENERATION = "0123456789abcdef" * 2
 BOARD = 7
@@ -70,6 +70,12 @@ def test_labels_are_those_of_the_database(database_url: str) -> None:
     assert [season_label(number) for number, _ in rows] == [label for _, label in rows]
 
 
+def taken(waiting: Pending, now: float, unseen: frozenset[int] = frozenset()) -> Notice:
+    notice = waiting.take(now, unseen=unseen)
+    assert notice is not None
+    return notice
+
+
 @pytest.mark.parametrize("period", [0, 2, 3, 4, 5, 6, 7, 15])
 def test_a_number_that_no_built_in_season_has_gets_no_name(period: int) -> None:
     assert season_label(ranking(period, -(2**31))) is None
@@ -79,7 +85,7 @@ def test_a_number_that_no_built_in_season_has_gets_no_name(period: int) -> None:
 def test_hints_that_wait_become_one_notice_with_the_latest_tick() -> None:
     waiting = pending(message(1, ranking(1, 0)), message(2, ranking(5, 2026), ranking(1, 0)))
 
-    notice = waiting.take(now=100.0)
+    notice = taken(waiting, now=100.0)
 
     assert (notice.kind, notice.tick, notice.generation) == (Kind.HINT, 2, GENERATION)
     assert notice.seasons == ("all", "2026")
@@ -103,8 +109,20 @@ def test_many_seasons_or_a_custom_one_are_told_as_any() -> None:
     many = pending(message(1, *(ranking(2, day) for day in range(100))))
     custom = pending(message(1, ranking(1, 0), ranking(6, 5)))
 
-    assert many.take(now=0.0).seasons is None
-    assert custom.take(now=0.0).seasons is None
+    assert taken(many, now=0.0).seasons is None
+    assert taken(custom, now=0.0).seasons is None
+
+
+def test_nothing_is_told_of_what_goes_on_behind_a_freeze() -> None:
+    frozen, custom, cohort = ranking(1, 0), ranking(6, 5), ranking(9, 7)
+    for hidden in ((frozen,), (custom,), (frozen, custom), (frozen, cohort)):
+        waiting = pending(message(1, *hidden))
+        assert waiting.take(now=0.0, unseen=frozenset({frozen, custom})) is None
+        assert waiting.due_in(0.0) is None
+
+    waiting = pending(message(1, frozen, cohort, ranking(5, 2026)))
+
+    assert taken(waiting, now=0.0, unseen=frozenset({frozen})).seasons == ("2026",)
 
 
 def test_what_may_have_been_lost_is_told_as_a_resync_whatever_waits() -> None:
@@ -114,6 +132,6 @@ def test_what_may_have_been_lost_is_told_as_a_resync_whatever_waits() -> None:
     assert hint is not None
     waiting.add(hint)
 
-    notice = waiting.take(now=0.0)
+    notice = taken(waiting, now=0.0)
 
     assert (notice.kind, notice.tick, notice.seasons) == (Kind.RESYNC, 2, None)

@@ -40,6 +40,17 @@ def test_pages_follow_each_other_by_cursors_in_both_directions(scores: httpx.Cli
     assert back["entries"] == first["entries"]
 
 
+def test_a_cursor_of_a_season_that_is_gone_is_told_as_gone(scores: httpx.Client) -> None:
+    cursor = scores.get(f"{POINTS}/top", params={"limit": 2}).json()["next"]
+    scores.post("/v1/boards", json={"board": "other"})
+
+    gone = scores.get("/v1/boards/other/top", params={"cursor": cursor})
+    none = scores.get(f"{POINTS}/top", params={"cursor": "x"})
+
+    assert (gone.status_code, gone.json()["code"]) == (410, "cursor_gone")
+    assert (none.status_code, none.json()["field"]) == (422, "cursor")
+
+
 def test_a_rank_has_a_neighbourhood_too(scores: httpx.Client) -> None:
     answer = scores.get(f"{POINTS}/around", params={"rank": 4, "limit": 2}).json()
 
@@ -59,7 +70,7 @@ def test_friends_are_ranked_among_themselves(scores: httpx.Client) -> None:
             "rank_among": 1,
             "percentile": pytest.approx(100 / 3),
         },
-        {"rank": None, "member": "zoe", "score": None},
+        {"rank": None, "member": "zoe", "score": None, "rank_among": None, "percentile": None},
     ]
 
 
@@ -210,7 +221,7 @@ def test_freshness_stands_in_headers_and_an_answer_that_did_not_change_is_not_se
     first = scores.get(f"{POINTS}/top")
     tag = first.headers["etag"]
 
-    again = scores.get(f"{POINTS}/top", headers={"if-none-match": f'"other", W/{tag}'})
+    again = scores.get(f"{POINTS}/top", headers={"if-none-match": f'"other", {tag}'})
     scores.post(f"{POINTS}/scores", json={"event_id": "x", "member": "zoe", "value": 1})
     changed = scores.get(
         f"{POINTS}/top", params={"consistency": "authoritative"}, headers={"if-none-match": tag}

@@ -11,7 +11,7 @@ import pytest
 from tests.members.conftest import BY
 from tests.projection.pipeline import FailingLink, Pipeline, pipeline, wait_until
 from truerank.errors import ProjectionUnavailable
-from truerank.model import Erasure, Profile, ScoreEvent
+from truerank.model import AwardRule, Erasure, Profile, ScoreEvent
 from truerank.projection.projector import Projector
 from truerank.settings import Settings
 
@@ -131,6 +131,7 @@ def personal(registry: Registry) -> None:
             for n in (1, 2, 3)
         ],
     )  # fmt: skip
+    client.add_webhook("w", "https://example.com/", ["event.voided"], actor="op", reason="test")
     client.void_events("b", [f"{ADA}:1"], actor=ADA, reason=f"asked by {ADA}")
     client.amend_event("b", f"{ADA}:2", 20, correction_id=f"{ADA}:2b", actor="op", reason="wrong")
     client.update_board("b", {"rate_max": 1000}, actor="op", reason="test")
@@ -147,6 +148,8 @@ def personal(registry: Registry) -> None:
         (ADA, ADA),
     )
     conn.execute("UPDATE truerank.board SET history_from = '2026-03-02' WHERE key = 'b'")
+    client.freeze_season("b", actor=ADA, reason=f"{ADA} leads")
+    conn.execute("UPDATE truerank.freeze SET logged_to = %s, logged = false", (ADA,))
     conn.execute(
         "INSERT INTO truerank.pruning (board_id, after_member) SELECT id, %s FROM truerank.board"
         " WHERE key = 'b'",
@@ -160,16 +163,50 @@ def test_an_erased_person_is_out_of_sight_at_once_and_then_nowhere(registry: Reg
     registry.pipeline.settle(projector)
     assert len(registry.traces()) > 10
 
-    erasure = registry.erase()
+    erasure = registry.client.erase_member(ADA, actor=ADA, reason=f"{ADA} asks", timeout_s=0.0)
 
     assert registry.shown() == {"bob": "7"}
     assert not erasure.complete
+    assert erasure.pending
     done = registry.complete(erasure, projector)
     assert registry.traces() == []
     assert registry.shown() == {"bob": "7"}
     assert registry.shown("c") == {"bob": "2"}
     assert done.erased_at is not None
     assert not any(ADA in stand_in for stand_in in done.stand_ins)
+
+
+def test_a_prize_stays_given_and_names_nobody_who_was_erased(registry: Registry) -> None:
+    client = registry.client
+    rule = AwardRule(period="day", name="first", ranks=(1, 1))
+    client.make_award_rule("b", rule, actor=ADA, reason=f"asked by {ADA}")
+    june = datetime(2024, 6, 1, tzinfo=UTC)
+    for name, value in ((ADA, 9), ("bob", 7)):
+        client.submit_score("b", event_id=f"{name}:9", member=name, value=value, occurred_at=june)
+    client.close_season("b", "2024-06-01", actor=ADA, reason=f"for {ADA}")
+    for value in (10, 11):
+        (award,) = client.awards()
+        client.acknowledge_awards([award.change], actor=ADA)
+        client.revise_season(
+            "b", "2024-06-01", amend=f"{ADA}:9", value=value, correction_id=f"{ADA}:{value}",
+            actor=ADA, reason=f"{ADA} asked for it",
+        )  # fmt: skip
+    (award,) = client.awards()
+    client.acknowledge_awards([award.change], actor=ADA)
+    projector = registry.pipeline.projector()
+    registry.pipeline.settle(projector)
+    named = {trace.partition(":")[0] for trace in registry.traces() if "award" in trace}
+    assert named == {
+        "truerank.award.member", "truerank.award.acknowledged_by",
+        "truerank.award_past.acknowledged_by",
+    }  # fmt: skip
+
+    registry.complete(registry.erase(), projector)
+
+    assert registry.traces() == []
+    (after,) = client.awards()
+    assert (after.id, after.state, after.score) == (award.id, "given", "11")
+    assert after.member.startswith("erased-")
 
 
 def test_the_proof_counts_the_events_that_are_left_under_the_stand_in(registry: Registry) -> None:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import psycopg
 import pytest
 
 import truerank
@@ -14,8 +13,14 @@ from tests.http.stand import Stand, until
 from tests.members.conftest import BY, Club
 from truerank.cli.app import run
 from truerank.command import freezing
-from truerank.errors import BoardUnknown, CursorGone, InvalidInput, NotSettled, SeasonUnknown
-from truerank.exporting import export_rows
+from truerank.errors import (
+    BoardUnknown,
+    CursorGone,
+    InvalidInput,
+    NotSettled,
+    SeasonFrozen,
+    SeasonUnknown,
+)
 from truerank.model import Consistency, Page, Source
 
 WHO: Any = {"actor": "op", "reason": "test"}
@@ -114,12 +119,13 @@ def test_authoritative_and_tokens_do_not_look_behind_a_freeze(board: Club) -> No
 
 
 def test_a_file_that_is_exported_holds_what_was(board: Club) -> None:
-    client, url = board.client, board.pipeline.settings.database_url
-    assert url is not None
-
-    exported = list(export_rows(url, client.board("b"), client.season("b")))
+    with board.client.export("b") as export:
+        exported = list(export)
+        frozen_at = export.head.freshness.frozen_at
 
     assert [(row.member, row.rank, row.score) for row in exported] == FROZEN
+    assert frozen_at == board.client.season("b").frozen_at
+    assert board.client.top("b").freshness.frozen_at == frozen_at
 
 
 def test_a_cursor_goes_on_in_what_was_and_one_from_before_is_gone(club: Club) -> None:
@@ -172,7 +178,7 @@ def test_a_season_without_anybody_is_frozen_as_well(club: Club) -> None:
     assert page.freshness.frozen_at is not None
 
 
-def test_a_transaction_that_was_open_holds_up_the_projection_alone(club: Club) -> None:
+def test_a_transaction_that_was_open_holds_up_nothing(club: Club) -> None:
     club.scores("b", ("ann", 9), ("bob", 7))
     open_one = club.pipeline.connection()
     open_one.execute("SELECT pg_current_xact_id()")
@@ -180,12 +186,12 @@ def test_a_transaction_that_was_open_holds_up_the_projection_alone(club: Club) -
     club.client.freeze_season("b", **WHO)
     club.scores("b", ("bob", 90))
 
-    page = club.client.top("b")
-    assert (rows(page)[0], page.freshness.source) == (("ann", 1, "9"), Source.DATABASE)
+    page = club.top("b")
+    assert (rows(page), page.freshness.source) == (
+        [("ann", 1, "9"), ("bob", 2, "7")],
+        Source.PROJECTION,
+    )
     open_one.rollback()
-    work(club)
-    club.project()
-    assert rows(club.top("b")) == [("ann", 1, "9"), ("bob", 2, "7")]
 
 
 @pytest.mark.parametrize("action", ["hide", "ban", "delete", "reset", "merge", "erase"])
@@ -202,22 +208,6 @@ def test_states_of_members_hold_for_what_was(board: Club, action: str) -> None:
         board.does("show" if action == "hide" else "unban", "bob")
         board.project()
         assert rows(board.top("b")) == FROZEN
-
-
-@pytest.mark.parametrize("order", ["the copy first", "the deletion first"])
-def test_who_is_deleted_while_the_copy_is_made_is_not_in_it(club: Club, order: str) -> None:
-    club.scores("b", ("ann", 9), ("bob", 7))
-    deleting: psycopg.Connection[Any] = club.pipeline.connection()
-    deleting.execute("SELECT truerank.set_member_state('ann', 'delete', 'op', 'test')")
-    if order == "the deletion first":
-        deleting.commit()
-
-    club.client.freeze_season("b", **WHO)
-    deleting.commit()
-
-    work(club)
-    club.project()
-    assert rows(club.top("b")) == [("bob", 1, "7")]
 
 
 def test_reveal_is_one_step_and_the_copy_goes(board: Club, operator: truerank.Truerank) -> None:
@@ -323,15 +313,41 @@ async def test_over_http_every_answer_says_so_until_it_is_revealed(
         await until(is_revealed, "the season to be revealed")
 
 
-@pytest.mark.usefixtures("board")
-def test_live_streams_know_of_what_goes_on_they_say_nothing(club: Club) -> None:
-    settings = msgspec.structs.replace(club.pipeline.settings, board_cache_ms=3_600_000)
+def test_live_streams_know_of_what_goes_on_they_say_nothing(
+    board: Club, operator: truerank.Truerank
+) -> None:
+    now = datetime.now(UTC)
+    board.client.create_season("b", "cup", now + timedelta(days=1), now + timedelta(days=2))
+    board.client.freeze_season("b", "cup", **WHO)
+    settings = msgspec.structs.replace(board.pipeline.settings, board_cache_ms=3_600_000)
+
     with truerank.Truerank(settings) as reader:
-        answers = reader.operations.answers
         number = reader.board("b").id
-        assert answers.frozen(number) == set()  # nobody has asked for a season
-        reader.top("b")
-        assert answers.frozen(number) == {"all"}
+        frozen = reader.run(reader.operations.known.frozen(number))
+
+    assert frozen == {operator.season("b", label).ranking for label in ("all", "cup")}
+    assert operator.run(operator.operations.known.frozen(number)) == set()
+
+
+def test_one_members_score_is_what_it_was_and_its_events_are_for_operators(
+    board: Club, operator: truerank.Truerank
+) -> None:
+    standing, now = board.client.standing("b", "cid"), operator.standing("b", "cid")
+
+    (freeze,) = board.client.freezes("b")
+    assert standing is not None
+    assert now is not None
+    assert (standing.score, standing.frozen_at) == ("7", freeze.frozen_at)
+    assert (now.score, now.frozen_at) == ("107", None)
+    assert board.client.standing("b", "eve") is None
+    with pytest.raises(SeasonFrozen):
+        board.client.explain("b", "cid")
+    assert [str(event.value) for event in operator.explain("b", "cid")] == ["7", "100"]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert len(board.client.explain("b", "cid", today)) == 2
+    # Whoever submits is told what his score comes to: he knew all of it.
+    (receipt,) = board.scores("b", ("cid", 1))
+    assert {each.score for each in receipt.standings} == {"108"}
 
 
 def test_commands_freeze_and_reveal(

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,14 +16,16 @@ import pytest
 
 import truerank
 from tests.http.stand import Stand, deafen, until
-from tests.members.conftest import BY
+from tests.members.conftest import BY, Club
 from tests.projection.pipeline import Pipeline, pipeline, wait_until
 from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
 from truerank.model import PageRequest, Source
 from truerank.projection.projector import Projector
 from truerank.read.answers import Question
 from truerank.read.checking import Outcome
+from truerank.read.floors import Floors
 from truerank.settings import Settings
+from truerank.steps import Query
 
 REMOVALS = ["hide", "ban", "delete", "reset", "merge"]
 _HOUR_MS = 3_600_000
@@ -174,7 +177,7 @@ def test_a_check_of_both_sources_says_nothing_of_a_copy_that_fell_back(
     seen(single.client)
     restored(single, before)
     answers = single.client.operations.answers
-    found, season, epoch = single.client.run(answers.located("b", None))
+    found, season, epoch = single.client.run(single.client.operations.known.located("b", None))
 
     outcome = single.client.run(
         answers.check(Question(found, season, PageRequest(limit=10), epoch))
@@ -306,3 +309,38 @@ def test_pages_of_many_readers_at_once_are_not_taken_for_a_fall_back(
             done.set()
 
         assert set().union(*(each.result() for each in reading)) == {Source.PROJECTION}
+
+
+def test_who_hides_does_not_wait_for_what_a_heartbeat_brings(club: Club) -> None:
+    """The worker looks between the pieces of its housework, and shows it before the rest."""
+    club.scores("b", ("ann", 9), ("bob", 7))
+    projector = club.pipeline.projector(heartbeat_ms=3_600_000)
+    done: list[str] = []
+
+    def piece() -> None:
+        done.append("a piece")
+        if len(done) == 2:
+            club.does("hide", "ann")
+
+    def step() -> float | None:
+        projector.step()
+        return projector.pause_s
+
+    step()  # the one heartbeat, and what it brings
+    projector._housework = [piece] * 4  # noqa: SLF001 - pieces that this test can count
+
+    assert (step(), len(done)) == (0.0, 2)
+    assert (step(), len(done)) == (None, 4)
+    page = club.client.top("b", source=Source.PROJECTION)
+    assert [entry.member for entry in page.entries] == ["bob"]
+
+
+def test_a_doubt_holds_for_groups_that_were_never_read_and_are_asked_of_meanwhile() -> None:
+    floors, asked_at = Floors(), time.monotonic()
+
+    floors.doubt(None)
+    floors.learn(7, 3, asked_at=asked_at)  # an answer from before
+
+    asked = next(floors.before(7))
+    assert isinstance(asked, Query)
+    assert "privacy_tick" in asked.sql

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from truerank.local import running_worker
 from truerank.model import ScoreEvent
 from truerank.settings import Settings
 
-WHO = {"actor": "op", "reason": "test"}
+WHO: Any = {"actor": "op", "reason": "test"}
 _ENDS_S_MAX = 60.0
 
 

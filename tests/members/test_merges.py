@@ -439,3 +439,30 @@ def test_a_merge_that_a_dump_brought_from_another_server_becomes_complete(club: 
     wait_until(lambda: not sweep(club), "the merge to be complete")
 
     assert club.settled() == {"A": (1, "3")}
+
+
+@pytest.mark.parametrize("order", ["desc", "asc"])
+def test_merging_into_an_id_of_its_own_renames_a_member_everywhere(club: Club, order: str) -> None:
+    """Place, instant, state and what a freeze shows go over; scores under the old id count."""
+    club.client.create_board("r", order=order, seasons=["all", "day"])
+    club.scores("r", ("A", 5), ("B", 5), ("C", 9))
+    club.client.freeze_season("r", "all", **WHY)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    before, day = club.settled("r", "all"), club.shown("r", today)
+    club.does("hide", "C", board="r")
+
+    renamed = club.does("merge", "A", "Z")
+
+    assert (renamed.merged_into, renamed.known) == ("Z", True)
+    shown = club.settled("r", "all")
+    assert shown.keys() == {"Z", "B"}
+    assert shown["Z"][1] == before["A"][1]
+    assert [e.member for e in club.top("r", "all").entries] == ["Z", "B"]  # it came first
+    assert club.place("r", "A", "all").places[0].state == "merged"
+    assert club.shown("r", today)["Z"][1] == day["A"][1]
+    club.scores("r", ("A", 2), ("Z", 1))
+    assert club.shown("r", "all")["Z"][1] == "5"  # frozen
+    club.client.reveal_season("r", "all", **WHY)
+    assert club.settled("r", "all")["Z"][1] == "8"
+    club.does("delete", "Z")
+    assert club.settled("r", "all").keys() == {"B"}

@@ -68,6 +68,9 @@ class Model:
         self.owners = {m: into if o == member else o for m, o in self.owners.items()}
         self.owners[member] = into
         self.events = [(b, into if m == member else m, v) for b, m, v in self.events]
+        for frozen in self.frozen.values():
+            if member in frozen and into not in frozen:
+                frozen[into] = frozen.pop(member)
         return True
 
     def erases(self, member: str) -> None:

@@ -16,6 +16,7 @@ from tests.http.stand import until
 from tests.metrics.scrape import Numbers, asking, counted
 from tests.projection.pipeline import Pipeline, wait_until
 from truerank import aio
+from truerank.deliver.deliverer import Deliverer
 from truerank.errors import EventConflict, EventRefused, ProjectionUnavailable
 from truerank.outbox.retention import Retention
 from truerank.projection import worker
@@ -65,6 +66,20 @@ def test_a_worker_counts_its_ticks_batches_calls_leases_and_turns(
     projector.release()
     assert now()("truerank_leases_held_groups") == 0
     link.close()
+
+
+def test_an_attempt_to_deliver_is_counted_by_how_it_ended(
+    single: Pipeline, counting: Counting
+) -> None:
+    numbers, now = counting
+    by: Any = {"actor": "op", "reason": "test"}
+    single.client.add_webhook("w", "https://127.0.0.1:9/", ["event.voided"], **by)
+    single.client.test_webhook("w", timeout_s=0)
+    settings = msgspec.structs.replace(single.settings, webhook_attempts_max=1)
+
+    Deliverer(settings).deliver(single.conn, numbers, threading.Event())
+
+    assert now()("truerank_webhook_attempts_total", outcome="parked") == 1
 
 
 def test_a_refused_call_is_counted_by_why(single: Pipeline, counting: Counting) -> None:

@@ -179,7 +179,7 @@ def test_more_connections_than_the_server_allows_are_found(here: Deployment) -> 
 
     assert found(postgres.connections, here)[0] is OK
     severity, message = found(postgres.connections, many)
-    assert (severity, message.endswith("may open 2004")) == (WARNING, True)
+    assert (severity, message.endswith("may open 2007")) == (WARNING, True)
 
 
 def test_a_limit_of_the_role_counts(here: Deployment, role: sql.Identifier) -> None:

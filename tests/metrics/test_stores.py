@@ -130,6 +130,21 @@ def test_what_is_parked_is_told(single: Pipeline, watcher: truerank.Truerank) ->
     watcher.run(attach_table(spec, actor="test", reason="a test"))
     single.conn.execute("INSERT INTO run VALUES ('r1', '', 1)")  # nobody's
 
+    single.client.add_webhook(
+        "w", "https://127.0.0.1:9/", ["event.voided"], actor="op", reason="test"
+    )
+    single.client.change_webhook("w", enabled=False, actor="op", reason="test")
+    single.conn.execute(
+        "INSERT INTO truerank.webhook_delivery (webhook, kind, data, state, occurred_at)"
+        " SELECT w.id, 'webhook.test', '{}', s, now() - interval '1 hour'"
+        " FROM truerank.webhook AS w, unnest('{waiting,parked,parked}'::text[]) AS s"
+    )
+
+    assert page(watcher)("truerank_webhook_deliveries_waiting") == 1
+    assert page(watcher)("truerank_webhook_deliveries_parked") == 2
+    assert page(watcher)("truerank_webhooks_disabled") == 1
+    assert (page(watcher)("truerank_webhook_delivery_age_seconds") or 0) >= 3600
+    assert page(watcher)("truerank_problem", code="deliveries_parked") == 1
     assert page(watcher)("truerank_parked_rankings") == 1
     assert page(watcher)("truerank_problem", code="rankings_parked") == 1
     assert page(watcher)("truerank_parked_rows") == 1

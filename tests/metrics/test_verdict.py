@@ -62,6 +62,9 @@ DEGRADED: list[tuple[dict[str, Any], str]] = [
 LAGGING: list[tuple[dict[str, Any], str]] = [
     ({"lag_ms": 5001}, "behind"),
     ({"groups_leased": 1}, "groups_unleased"),
+    ({"webhooks_disabled": 1, "deliveries_waiting": 1}, "webhook_disabled"),
+    ({"delivery_oldest_age_ms": 3_600_001}, "deliveries_late"),
+    ({"deliveries_parked": 1}, "deliveries_parked"),
 ]
 
 

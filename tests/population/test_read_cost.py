@@ -119,7 +119,7 @@ def test_the_next_page_costs_those_before_it_once(
     assert cost <= 1000 + 100 + 30
 
 
-def test_the_top_stays_cheap_where_members_are_withheld(
+def test_the_top_and_a_place_stay_cheap_where_members_are_withheld(
     conn: Connection, read: Callable[..., int]
 ) -> None:
     ban = "SELECT truerank.set_member_state(%s, 'ban', 'test', 'a test')"
@@ -127,3 +127,4 @@ def test_the_top_stays_cheap_where_members_are_withheld(
         conn.execute(ban, (member(place),))
 
     assert read(p_limit=100) <= 130
+    assert read(p_members=[member(1500)]) <= 1500 + 40

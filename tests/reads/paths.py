@@ -14,7 +14,6 @@ import httpx
 from msgspec.structs import replace
 
 from tests.conformance.conftest import World
-from truerank.exporting import csv_lines, export_rows, ndjson_lines
 from truerank.model import Entry, Histogram, MemberState, Numbering, Order, Page, Place, Source
 from truerank.read.shapes import (
     around_json,
@@ -29,7 +28,7 @@ from truerank.read.shapes import (
 
 Row = tuple[int, str, str]  # rank, member, score
 
-_SHAPES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+_SHAPES: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
     "top": ("top", page_json),
     "place": ("member", place_json),
     "places": ("members", places_json),
@@ -169,7 +168,8 @@ class Paths:
         assert (shown.freshness.source, true.freshness.source) == tuple(Source)
         assert replace(shown, freshness=true.freshness) == true
         segment, shape = _SHAPES[question]
-        expected = _bare(shape(true))
+        told = {name: how[name] for name in ("among", "percentile") if name in how}
+        expected = _bare(shape(_public(true), **told))
         for source, need in _HTTP_NEEDS.items():
             answer = self._get(board, segment, how, need)
             assert answer["freshness"]["source"] == source
@@ -211,20 +211,18 @@ class Paths:
             yield from (ask, get)
 
     def _files(self, board: str, season: str | None, numbering: Numbering) -> Iterator[list[Row]]:
-        url = self.world.pipeline.settings.database_url
-        assert url is not None
-        found, named = self.client.board(board), self.client.season(board, season)
-
-        def exported() -> Any:
-            return export_rows(url, found, named, numbering=numbering)
-
-        text = b"".join(csv_lines(found, exported(), installation="")).decode()
+        table = b"".join(self.client.export(board, season, format="csv", numbering=numbering))
         yield [
             (int(row["rank"]), row["member"], row["points"])
-            for row in csv.DictReader(io.StringIO(text, newline=""))
+            for row in csv.DictReader(io.StringIO(table.decode(), newline=""))
         ]
-        lines = [json.loads(line) for line in ndjson_lines(found, named, exported())]
-        yield [(line["rank"], line["member"], line["score"]) for line in lines]
+        how = {"format": "ndjson", "season": season, "numbering": numbering.value}
+        answer = self.http.get(
+            f"/v1/boards/{quote(board, safe='')}/export",
+            params={name: value for name, value in how.items() if value is not None},
+        )
+        rows = map(json.loads, answer.raise_for_status().content.splitlines())
+        yield [(row["rank"], row["member"], row["score"]) for row in rows]
 
     def _check_places(
         self, board: str, season: str | None, table: list[Row], numbering: Numbering
@@ -276,6 +274,15 @@ class Paths:
 def board(paths: Paths, key: str = "b", **settings: Any) -> None:
     """Create a board that is kept as a whole, unless told otherwise."""
     paths.client.create_board(key, **{"seasons": ["all"], **settings})
+
+
+def _public(answer: Page | Histogram) -> Page | Histogram:
+    """The same without what HTTP keeps to members themselves."""
+    if isinstance(answer, Histogram):
+        return answer
+    return replace(
+        answer, places=tuple(replace(p, state=MemberState.ACTIVE) for p in answer.places)
+    )
 
 
 def rows(entries: tuple[Entry, ...]) -> list[Row]:

@@ -46,7 +46,7 @@ class Reader:
         return (yield from self.answers.check(question))
 
     def _located(self, board: str, request: PageRequest) -> Steps[tuple[Any, ...]]:
-        found, season, epoch = yield from self.answers.located(board, None)
+        found, season, epoch = yield from self._client.operations.known.located(board, None)
         return found, season, request, epoch
 
     def _look(self, request: Request) -> Request:

@@ -156,13 +156,15 @@ def test_pending_is_refused_where_no_member_is_asked_for(stopped: Pipeline, ask:
 
 def test_who_is_pending_stands_in_the_list_neither(stopped: Pipeline) -> None:
     token = write(stopped, {"ann": 7})
+    needed = Consistency.at_least(token, or_pending=True)
 
-    page = stopped.client.top(
-        "b", member="ann", consistency=Consistency.at_least(token, or_pending=True)
-    )
+    page = stopped.client.top("b", member="ann", consistency=needed)
+    among = stopped.client.places("b", ["ann"], among=True, percentile=True, consistency=needed)
 
     assert [place.pending for place in page.places] == [True]
     assert "ann" not in {entry.member for entry in page.entries}
+    (place,) = among.places
+    assert (place.pending, place.rank_among, place.percentile) == (True, None, None)
 
 
 def test_a_write_that_was_rolled_back_asks_for_nothing(stopped: Pipeline) -> None:
@@ -234,6 +236,40 @@ def test_a_reader_who_passes_its_last_token_never_sees_older(
     assert (again.freshness.source, scores(again)) == (Source.DATABASE, {"ann": "17"})
     assert (shown.freshness.source, scores(shown)) == (Source.PROJECTION, {"ann": "17"})
     assert shown.freshness.token is not None
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_reader_who_compares_is_not_shown_half_a_batch(stopped: Pipeline, first: object) -> None:
+    whole = stopped.client.top("b", consistency=Consistency.monotonic_after(None))
+    meta = stopped.keys().generation(str(stopped.generation())).meta
+    stopped.redis.hset(meta, "pending", "1 x 1")
+    last = None if first else whole.freshness.token
+
+    def ask(wait_ms: int) -> Page:
+        needed = Consistency.monotonic_after(last, wait_ms=wait_ms)
+        return stopped.client.top("b", consistency=needed)
+
+    anybody = stopped.client.top("b").freshness
+    from_source = ask(1).freshness
+    timer = threading.Timer(0.2, lambda: stopped.redis.hset(meta, "pending", ""))
+    timer.start()
+    waited_for = ask(60_000).freshness
+    timer.join()
+
+    assert (anybody.source, anybody.partial) == (Source.PROJECTION, True)
+    assert (from_source.source, from_source.partial) == (Source.DATABASE, False)
+    assert (waited_for.source, waited_for.partial) == (Source.PROJECTION, False)
+
+
+def test_a_writer_is_shown_its_write_in_half_a_batch(idle: Pipeline, projector: Projector) -> None:
+    token = write(idle, {"ann": 7})
+    projector.step()
+    meta = idle.keys().generation(str(idle.generation())).meta
+    idle.redis.hset(meta, "pending", "1 x 1")
+
+    page = idle.client.top("b", consistency=Consistency.at_least(token, wait_ms=60_000))
+
+    assert (page.freshness.partial, page.entries[0].score) == (True, "17")
 
 
 def test_answers_from_the_source_are_limited_and_too_many_are_refused(stopped: Pipeline) -> None:

@@ -3,24 +3,42 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.projection.pipeline import Pipeline
+import truerank
+from tests.projection.pipeline import Pipeline, wait_until
+from truerank import aio
 from truerank.cli.app import run
-from truerank.exporting import csv_lines, event_ids_of, export_rows, ndjson_lines
+from truerank.errors import BoardUnknown, DatabaseUnavailable, InvalidInput
+from truerank.exporting import ROWS, Export, event_ids_of
 from truerank.intake.lines import Malformed, Naming, Row, read_events
 from truerank.model import Numbering, ScoreEvent, TieBreak
+from truerank.read.exported import Wish
 
 NAMES = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'quoted", "''twice", "plain", "a,b\n=c"]
 
 
 def exported(pipeline: Pipeline, key: str, **how: Any) -> list[Any]:
-    assert pipeline.settings.database_url is not None
-    board, season = pipeline.client.board(key), pipeline.client.season(key)
-    return list(export_rows(pipeline.settings.database_url, board, season, **how))
+    return list(pipeline.client.export(key, **how))
+
+
+# What keeps old rows for a snapshot, whether or not it reads at the moment.
+_OPEN = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE application_name = 'truerank export' AND datname = current_database()
+      AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"""
+
+
+def snapshots(pipeline: Pipeline) -> int:
+    """How many exports keep a snapshot open."""
+    row = pipeline.conn.execute(_OPEN).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def test_a_file_holds_every_member_in_order_with_exact_numbers(idle: Pipeline) -> None:
@@ -44,8 +62,7 @@ def test_a_file_holds_every_member_in_order_with_exact_numbers(idle: Pipeline) -
     standing = idle.client.standing("laps", "ada")
     assert standing is not None
     assert (rows[1].version, rows[1].reached_at) == (standing.version, standing.reached_at)
-    board, season = idle.client.board("laps"), idle.client.season("laps")
-    (first, *_) = ndjson_lines(board, season, rows)
+    (first, *_) = exported(idle, "laps", format="ndjson")
     assert json.loads(first)["ties"] == {"hits": "0"}
 
 
@@ -71,13 +88,12 @@ def test_a_file_of_many_slices_repeats_and_loses_nobody_while_scores_change(
     ]
     for at in range(0, len(events), 1000):
         idle.client.submit_scores("b", events[at : at + 1000])
-    assert idle.settings.database_url is not None
-    board, season = idle.client.board("b"), idle.client.season("b")
-    rows = export_rows(idle.settings.database_url, board, season)
+    with idle.client.export("b") as export:
+        rows = iter(export)
 
-    seen = [next(rows)]
-    idle.submit("b", {"m10000": 1000, "m00006": -1000, "new": 3})
-    seen += list(rows)
+        seen = [next(rows)]
+        idle.submit("b", {"m10000": 1000, "m00006": -1000, "new": 3})
+        seen += list(rows)
 
     assert sorted(row.member for row in seen) == sorted([*members, "ann"])
     scores = [int(row.score) for row in seen]
@@ -89,17 +105,15 @@ def test_cells_are_inert_in_a_spreadsheet_numbers_stay_numbers_and_import_reads_
 ) -> None:
     idle.client.create_board("odd", seasons=["all"])
     idle.submit("odd", {name: -5 - i for i, name in enumerate(NAMES)})
-    board, season = idle.client.board("odd"), idle.client.season("odd")
 
-    installation = idle.client.installation()
-    content = b"".join(csv_lines(board, exported(idle, "odd"), installation=installation))
-    ndjson = [json.loads(line) for line in ndjson_lines(board, season, exported(idle, "odd"))]
+    content = b"".join(exported(idle, "odd", format="csv"))
+    ndjson = [json.loads(line) for line in exported(idle, "odd", format="ndjson")]
 
     table = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
     cells = [row["member"] for row in table]
     assert not [cell for cell in cells if cell[0] in "=+-@\t\r"]
     assert [row["points"] for row in table] == [str(-5 - i) for i in range(len(NAMES))]
-    own = event_ids_of(installation)
+    own = event_ids_of(idle.client.installation())
     back = list(read_events(io.BytesIO(content), Naming(board="copy", exported=own)))
     assert [row.event.member for row in back if isinstance(row, Row)] == NAMES
     assert [line["member"] for line in ndjson] == NAMES
@@ -138,9 +152,7 @@ def test_an_export_is_not_taken_into_the_board_that_it_comes_from(
     idle.client.create_board("odd", seasons=["all"])
     idle.submit("odd", {"=ann": 1})
     installation = idle.client.installation()
-    content = b"".join(
-        csv_lines(idle.client.board("odd"), exported(idle, "odd"), installation=installation)
-    )
+    content = b"".join(exported(idle, "odd", format="csv"))
 
     def read(own: str) -> Any:
         (line,) = read_events(io.BytesIO(content), Naming(board=named, exported=own))
@@ -169,8 +181,113 @@ def test_a_file_that_cannot_be_written_is_told(
 
 def test_an_empty_season_is_a_file_with_a_header(idle: Pipeline) -> None:
     idle.client.create_board("empty", seasons=["all"])
-    board = idle.client.board("empty")
 
-    assert b"".join(csv_lines(board, exported(idle, "empty"), installation="x")) == (
-        b"event_id,board,rank,member,points,occurred_at\r\n"
-    )
+    assert exported(idle, "empty", format="csv") == [
+        b"event_id,board,rank,member,points,occurred_at,season,as_of,epoch\r\n"
+    ]
+    assert exported(idle, "empty", format="ndjson") == []
+
+
+def test_every_row_says_its_season_its_instant_and_its_epoch(idle: Pipeline) -> None:
+    idle.client.create_board("odd", seasons=[])
+    begins, ends = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=1)
+    idle.client.create_season("odd", "=a, b", begins, ends)
+    idle.submit("odd", {"ann": 1})
+    before = datetime.now(UTC)
+
+    with idle.client.export("odd", format="csv") as csv_file:
+        table = b"".join(csv_file).decode()
+    with idle.client.export("odd", "=a, b", format="ndjson") as ndjson_file:
+        (line,) = ndjson_file
+
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    for told, head in ((row, csv_file.head), (json.loads(line), ndjson_file.head)):
+        assert before <= head.as_of <= datetime.now(UTC)
+        assert datetime.fromisoformat(told["as_of"]) == head.as_of
+        assert told["epoch"] == idle.client.top("odd").freshness.epoch
+        assert (head.season.label, head.season.state) == ("=a, b", "open")
+    assert (row["season"], json.loads(line)["season"]) == ("'=a, b", "=a, b")
+
+
+def test_an_export_is_as_of_an_instant_before_its_snapshot(idle: Pipeline) -> None:
+    (receipt,) = idle.submit("b", {"bob": 5})
+    del receipt
+
+    with idle.client.export("b") as export:
+        idle.submit("b", {"cid": 5})
+        rows = list(export)
+
+    standing = idle.client.standing("b", "cid")
+    assert standing is not None
+    assert [row.member for row in rows] == ["ann", "bob"]
+    assert export.head.as_of < standing.reached_at
+
+
+def test_the_transaction_ends_with_the_last_row_and_with_the_block(idle: Pipeline) -> None:
+    idle.submit("b", {"bob": 5})
+
+    with idle.client.export("b") as read_to_its_end:
+        assert snapshots(idle) == 1
+        list(read_to_its_end)
+        ended_with_the_rows = snapshots(idle)
+    with idle.client.export("b") as left_early:
+        next(iter(left_early))
+    for _ in idle.client.export("b"):
+        break
+
+    assert ended_with_the_rows == 0
+    wait_until(lambda: snapshots(idle) == 0, "no snapshot is open")
+
+
+async def test_the_asynchronous_client_exports_the_same(idle: Pipeline) -> None:
+    idle.submit("b", {f"m{i:04}": i % 7 for i in range(2500)})  # of more than one slice
+    async with aio.Truerank(idle.settings) as client:
+        rows = [row async for row in client.export("b", numbering="dense")]
+        async with client.export("b", format="csv") as export:
+            lines = [line async for line in export]
+            head = export.head
+        async with client.export("b") as left_early:
+            async for _ in left_early:
+                break
+        with pytest.raises(BoardUnknown):
+            await client.export("nowhere").__aenter__()
+
+    assert rows == exported(idle, "b", numbering="dense")
+    without_instant = [line.rpartition(b",all,")[0] for line in lines[1:]]
+    assert without_instant == [
+        line.rpartition(b",all,")[0] for line in exported(idle, "b", format="csv")[1:]
+    ]
+    assert head.board == idle.client.board("b")
+    wait_until(lambda: snapshots(idle) == 0, "no snapshot is open")
+
+
+def test_what_cannot_be_exported_is_told(idle: Pipeline) -> None:
+    client = idle.client
+    with pytest.raises(InvalidInput) as no_format:
+        client.export("b", format="xml")  # type: ignore[call-overload]
+    with pytest.raises(InvalidInput) as no_settlement:
+        client.export("b", revision=1)
+    with pytest.raises(BoardUnknown):
+        list(client.export("nowhere"))
+    away = msgspec.structs.replace(idle.settings, database_url="postgresql:///x?host=/nonexistent")
+
+    assert (no_format.value.field, no_settlement.value.field) == ("format", "revision")
+    with truerank.Truerank(away) as nobody, pytest.raises(DatabaseUnavailable):
+        list(nobody.export("b"))
+
+
+def test_a_connection_that_is_lost_on_the_way_ends_the_export_with_an_error(
+    idle: Pipeline,
+) -> None:
+    idle.submit("b", {f"m{i:04}": i for i in range(10)})
+    with Export(idle.settings, Wish(board="b"), ROWS, rows_per_slice=2) as export:
+        rows = iter(export)
+        next(rows)
+        idle.conn.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE application_name = 'truerank export' AND datname = current_database()"
+            " AND pid <> pg_backend_pid()"
+        )
+
+        with pytest.raises(DatabaseUnavailable):
+            list(rows)

@@ -217,7 +217,7 @@ def test_where_nobody_has_scored_every_answer_is_empty_and_none_is_an_error(
         assert cli(*words, *named) == 0
         assert cli(*words, *named, "--json") == 0
     for kind, content in (
-        ("csv", b"event_id,board,rank,member,points,occurred_at\r\n"),
+        ("csv", b"event_id,board,rank,member,points,occurred_at,season,as_of,epoch\r\n"),
         ("ndjson", b""),
     ):
         file = tmp_path / kind

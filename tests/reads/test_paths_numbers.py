@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.reads.paths import Paths, board, rows
-from truerank.exporting import csv_lines, export_rows, ndjson_lines
+from truerank.exporting import event_ids_of
 
 SAFE = 2**53 - 1  # what a JavaScript reader keeps whole
 
@@ -93,10 +93,7 @@ def test_no_number_in_json_is_beyond_what_javascript_keeps_whole(paths: Paths) -
         f"/histogram?edge={large}",
     ]
     replies += [paths.http.get(f"/v1/boards/b{q}").raise_for_status().json() for q in queries]
-    url = paths.world.pipeline.settings.database_url
-    assert url is not None
-    found, season = paths.client.board("b"), paths.client.season("b")
-    lines = [*ndjson_lines(found, season, export_rows(url, found, season))]
+    lines = [*paths.client.export("b", format="ndjson")]
     replies += [json.loads(line) for line in lines]
     assert [n for n in numbers(replies) if isinstance(n, int) and abs(n) > SAFE] == []
     assert replies[0]["standings"][0]["version"] == str(large)
@@ -107,7 +104,8 @@ def test_no_number_in_json_is_beyond_what_javascript_keeps_whole(paths: Paths) -
     with paths.http.stream("GET", "/v1/boards/b/live") as answer:
         data = next(line for line in answer.iter_lines() if line.startswith("data: "))
     assert int(json.loads(data.removeprefix("data: "))["tick"]) >= large
-    text = b"".join(csv_lines(found, export_rows(url, found, season), installation="abc")).decode()
+    text = b"".join(paths.client.export("b", format="csv")).decode()
+    begins = event_ids_of(paths.client.installation())
     assert [row["event_id"] for row in csv.DictReader(io.StringIO(text, newline=""))] == [
-        f"standing-abc-{large + i}" for i in (2, 1, 0)
+        f"{begins}{large + i}" for i in (2, 1, 0)
     ]

@@ -74,7 +74,7 @@ def test_a_score_nobody_has_yet_gets_the_rank_it_would_have(
         (lambda idle: idle.client.histogram("b", [3, 3]), "edges"),
         (lambda idle: idle.client.histogram("b", [3, 2]), "edges"),
         (lambda idle: idle.client.around_rank("b", 0), "rank"),
-        (lambda idle: idle.client.around_rank("b", 1, limit=1001), "around_limit"),
+        (lambda idle: idle.client.around_rank("b", 1, limit=1001), "limit"),
     ],
 )
 def test_what_no_board_can_hold_is_refused(

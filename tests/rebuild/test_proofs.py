@@ -146,7 +146,7 @@ def test_a_rebuild_whose_copies_are_always_wrong_ends_after_three(single: Pipeli
 def test_hidden_members_and_dense_places_are_right_in_a_proven_copy(single: Pipeline) -> None:
     single.client.update_board("b", {"dense": True}, actor="test", reason="test")
     single.submit("b", SCORES | {"n1": 3, "n2": 3})
-    single.client.hide_member("m3", actor="test", reason="test")
+    single.client.hide_member("m3", actor="test", reason="test", timeout_s=0)
     projector = single.projector()
     single.settle(projector)
 

@@ -14,6 +14,7 @@ from truerank.errors import (
     NotSettled,
     SeasonFinal,
     SeasonNotOver,
+    SeasonSealed,
     SeasonUnknown,
 )
 
@@ -27,7 +28,7 @@ def test_a_season_takes_late_events_until_it_is_closed(months: Months) -> None:
     season = months.close()
     (too_late,) = months.submit(("e3", "A", 7))
 
-    assert (late.code, too_late.code) == (None, "season_closed")
+    assert (late.code, too_late.code) == (None, "season_final")
     assert (season.state, season.revision) == ("final", 1)
     assert months.settled() == [(1, "A", "11")]
     assert months.tr.season("b", "all").state == "open"
@@ -83,7 +84,7 @@ def test_a_hold_seals_a_season_and_settles_it_later(months: Months) -> None:
     final = months.close(now=True, reason="looked at")
 
     assert (sealed.state, again.state, final.state) == ("sealed", "sealed", "final")
-    assert late.code == "season_closed"
+    assert late.code == "season_sealed"
     assert sealed.hold_until == caught.value.ready_at == again.hold_until
     assert months.settled() == [(1, "B", "9"), (2, "A", "5")]
 
@@ -101,7 +102,7 @@ def test_events_are_corrected_until_the_season_is_final(months: Months) -> None:
         months.tr.amend_event("b", "e3", 7, correction_id="c2", **BY)
 
     assert voided.outcome is truerank.Outcome.APPLIED
-    assert refused.code == "season_closed"
+    assert refused.code == "season_final"
     assert months.settled() == [(1, "B", "8"), (2, "A", "1")]
     assert months.proven() == [(1, True, True)]
 
@@ -174,7 +175,7 @@ def test_who_is_not_active_takes_no_place_and_is_stored_with_why(months: Months)
     months.close()
 
     assert months.settled() == [(1, "active", "194"), (2, "anew", "1")]
-    excluded = {each.member: each.why for each in tr.settlement_excluded("b", "2024-06")}
+    excluded = {each.member: each.why for each in tr.settlement_excluded("b", "2024-06").excluded}
     assert excluded == {
         "hidden": "hidden", "banned": "banned", "here": "hidden", "deleted": "deleted"
     }  # fmt: skip
@@ -237,7 +238,7 @@ def test_a_custom_season_is_closed_and_its_bounds_stay(months: Months) -> None:
     with pytest.raises(SeasonFinal):
         months.tr.change_season("b", "cup", start, end + timedelta(days=1), **BY)
     (receipt,) = months.submit(("e2", "A", 5))
-    assert receipt.code == "season_closed"
+    assert receipt.code == "season_final"
     assert months.settled("cup") == [(1, "A", "5")]
 
 
@@ -278,3 +279,18 @@ def test_a_deleted_board_takes_its_settlements_along(months: Months) -> None:
 
     for table in ("settlement", "settlement_row", "settlement_excluded", "settlement_name"):
         assert months.conn.execute(f"SELECT FROM truerank.{table}").fetchall() == []
+
+
+def test_a_sealed_season_is_opened_again_before_its_bounds_are_changed(months: Months) -> None:
+    start, end = datetime(2024, 6, 15, tzinfo=UTC), datetime(2024, 6, 16, tzinfo=UTC)
+    months.tr.create_season("b", "cup", start, end)
+    months.rules(hold="1 day")
+    months.close("cup")
+    longer = end + timedelta(days=1)
+
+    with pytest.raises(SeasonSealed):
+        months.tr.change_season("b", "cup", start, longer, **BY)
+    months.tr.reopen_season("b", "cup", **BY)
+
+    assert months.tr.change_season("b", "cup", start, longer, **BY)
+    assert months.tr.season("b", "cup").ends_at == longer

@@ -1,7 +1,9 @@
 """Seasons and awards by the command line; what the how-to page runs isn't repeated here."""
 
+import csv
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +53,9 @@ def test_a_season_is_shown_closed_and_told_of_those_without_a_place(
     assert shown[1]["season"]["revision"] == 1
     (settlement,) = shown[1]["settlements"]
     assert (settlement["population"], settlement["excluded"], settlement["total"]) == (2, 1, "6")
-    assert excluded == (0, {"excluded": [{"member": "B", "why": "hidden", "score": "9"}]})
+    assert excluded == (
+        0, {"revision": 1, "excluded": [{"member": "B", "why": "hidden", "score": "9"}]}
+    )  # fmt: skip
 
 
 def test_what_may_not_be_closed_is_refused_with_its_code(months: Months, run: Run) -> None:
@@ -101,3 +105,28 @@ def test_awards_are_ruled_listed_and_acknowledged(months: Months, run: Run) -> N
     ]  # fmt: skip
     assert done == (0, {"acknowledged": 1})
     assert len(still_open[1]["awards"]) == 2
+
+
+def test_awards_are_exported_with_cells_that_are_no_formulas(
+    months: Months, run: Run, tmp_path: Path
+) -> None:
+    by = ("--reason", "prizes", "--actor", "ann")
+    run("award", "make", "b", "month", "=medal", "--ranks", "1-5", *by)
+    months.submit(("x1", "=A", 99), ("x2", "-B", -8))
+    months.close()
+    sheet, lines = tmp_path / "awards.csv", tmp_path / "awards.ndjson"
+
+    told = [
+        app.run(["award", "export", "b", "2024-06", "-o", str(sheet)]),
+        app.run(["award", "export", "-o", str(lines), "--format", "ndjson", "--after", "4"]),
+    ]
+
+    assert told == [0, 0]
+    with sheet.open(newline="") as file:
+        rows = [(row["member"], row["rule"], row["score"]) for row in csv.DictReader(file)]
+    assert rows == [
+        (member, "'=medal", score)
+        for member, score in (("'=A", "99"), ("B", "9"), ("A", "5"), ("C", "1"), ("'-B", "-8"))
+    ]
+    (last,) = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert (last["member"], last["change"], last["state"]) == ("-B", "5", "given")

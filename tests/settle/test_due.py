@@ -13,6 +13,7 @@ import truerank
 from tests.settle.conftest import Connection, Months
 from truerank import upkeep
 from truerank.settings import Settings
+from truerank.settle.close import close_due
 
 BY: Any = Months.BY
 DEADLINE_S = 30.0
@@ -167,6 +168,93 @@ def test_a_season_that_waits_holds_no_other_up(
     waits = {each.board for each in closes if each.waits is not None}
     done = {each.board for each in closes if each.waits is None}
     assert (waits, done) == ({"b"}, {"c"})
+
+
+def test_many_seasons_that_wait_stand_in_nobodys_way_and_are_closed_later(
+    months: Months, connect: Callable[..., Connection], database_url: str, redis_url: str
+) -> None:
+    settings = Settings(database_url=database_url, redis_url=redis_url)
+    switch_on(months, "2024-01-01")
+    many = labels(datetime(2024, 1, 1, tzinfo=UTC))  # more than are tried at a time
+    months.tr.create_board("c", seasons=["month"])
+    months.tr.update_board("c", {"auto_close": True}, **BY)
+    stop, writer = threading.Event(), connect()
+    deadline = time.monotonic() + DEADLINE_S
+
+    def states(board: str) -> set[str]:
+        return {months.tr.season(board, label).state for label in many}
+
+    with writer.transaction():
+        truerank.submit_score(writer, "b", truerank.ScoreEvent(event_id="e", member="A", value=5))
+        while states("b") != {"sealed"}:
+            close_due(months.conn, settings, stop)
+            assert time.monotonic() < deadline
+        months.conn.execute("UPDATE truerank.close_attempt SET next_at = clock_timestamp()")
+        months.conn.execute(
+            "UPDATE truerank.board SET auto_close_from = '2024-01-01', close_next_at = NULL"
+            " WHERE key = 'c'"
+        )
+        while states("c") != {"final"}:
+            close_due(months.conn, settings, stop)
+            assert time.monotonic() < deadline
+        assert states("b") == {"sealed"}
+    months.conn.execute("UPDATE truerank.close_attempt SET next_at = clock_timestamp()")
+    while states("b") != {"final"}:
+        close_due(months.conn, settings, stop)
+        assert time.monotonic() < deadline
+
+    assert months.conn.execute("SELECT FROM truerank.close_attempt").fetchall() == []
+
+
+def test_a_worker_waits_for_no_writer_and_tries_again_later_each_time(
+    months: Months, connect: Callable[..., Connection], database_url: str, redis_url: str
+) -> None:
+    settings = Settings(database_url=database_url, redis_url=redis_url)
+    switch_on(months, days_ago(40))
+    stop, writer, pauses = threading.Event(), connect(), []
+
+    with writer.transaction():
+        truerank.submit_score(writer, "b", truerank.ScoreEvent(event_id="e", member="A", value=5))
+        for _ in range(6):
+            pauses.append(close_due(months.conn, settings, stop))
+            months.conn.execute("UPDATE truerank.close_attempt SET next_at = clock_timestamp()")
+        months.conn.execute("UPDATE truerank.close_attempt SET next_at = 'infinity'")
+        pauses.append(close_due(months.conn, settings, stop))
+
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+    tries = months.conn.execute("SELECT DISTINCT tries FROM truerank.close_attempt").fetchall()
+    assert tries == [(6,)]
+    assert due(months) != []  # whoever asks for it needn't wait
+
+
+def test_boards_with_much_to_close_take_turns(months: Months, conn: Connection) -> None:
+    for board in ("c", "d"):
+        months.tr.create_board(board, seasons=["month"])
+    for board in ("b", "c", "d"):
+        months.tr.update_board(board, {"auto_close": True}, **BY)
+    conn.execute("UPDATE truerank.board SET auto_close_from = '2024-01-01'")
+
+    met = [conn.execute("SELECT board FROM truerank.due_closes(2)").fetchall() for _ in range(2)]
+
+    assert {board for rows in met for (board,) in rows} == {"b", "c", "d"}
+
+
+def test_a_season_whose_close_ends_its_worker_does_not_come_first_again(
+    months: Months, conn: Connection
+) -> None:
+    months.tr.create_board("c", seasons=["month"])
+    for board in ("b", "c"):
+        months.tr.update_board(board, {"auto_close": True}, **BY)
+    conn.execute("UPDATE truerank.board SET auto_close_from = %s", (days_ago(40),))
+    first, *_ = conn.execute("SELECT board, season FROM truerank.due_closes(10)").fetchall()
+
+    conn.execute("SELECT truerank.try_close(%s, %s)", first)  # and then it is killed
+
+    patient = "SELECT board, season FROM truerank.due_closes(10, false)"
+    assert first not in conn.execute(patient).fetchall()
+    rows = conn.execute("SELECT board, season FROM truerank.due_closes(10)").fetchall()
+    assert rows[-1] == first
+    assert len(rows) > 1
 
 
 def test_the_chores_of_a_worker_close_what_is_due(

@@ -1,10 +1,12 @@
 """Random lives of a season: what is settled is what readers saw, and events prove it ever after."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from functools import partial
+from math import ceil
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import truerank
 from tests.settle.conftest import Connection, Months
 from truerank.errors import EventRefused, MergeRefused
-from truerank.model import Numbering, TieBreak
+from truerank.model import AwardRule, Numbering, SettledPlace, TieBreak
 
 BY: Any = Months.BY
 HOW: dict[str, Any] = {**BY, "timeout_s": 0.0}
@@ -86,6 +88,58 @@ class Life:
                     tr.merge_members(member, rng.choice(MEMBERS), **HOW)
 
 
+RULES = {
+    "podium": {"ranks": (1, 2)},
+    "second": {"ranks": (2, 2), "numbering": Numbering.ORDINAL},
+    "third": {"ranks": (2, 3), "numbering": Numbering.DENSE},
+    "best": {"percent": "30"},
+    "good": {"score": "1"},
+}
+
+
+def entitled(places: Sequence[SettledPlace], *, ascending: bool) -> dict[str, set[str]]:
+    """Who gets what of these places, by the words of the rules."""
+    count = ceil(Fraction(3, 10) * len(places))
+    return {
+        "podium": {p.member for p in places if p.competition <= 2},
+        "second": {p.member for p in places if p.ordinal == 2},
+        "third": {p.member for p in places if 2 <= p.dense <= 3},
+        "best": {p.member for p in places if p.competition <= count},
+        "good": {
+            p.member for p in places if (int(p.score) <= 1 if ascending else int(p.score) >= 1)
+        },
+    }
+
+
+def check_awards(tr: truerank.Truerank, revision: int) -> None:
+    """Awards are what the rules say of the newest settlement."""
+    found = tr.settlement_places("b", SEASON)
+    assert (found.revision, found.population, found.next) == (revision, len(found.places), None)
+    given: dict[str, set[str]] = {name: set() for name in RULES}
+    for award in tr.awards("b", SEASON):
+        if award.state == "given":
+            given[award.rule].add(award.member)
+    ascending = tr.board("b").spec.order == "asc"
+    assert given == entitled(found.places, ascending=ascending)
+
+
+def check_changes(tr: truerank.Truerank, since: int, revision: int) -> None:
+    """Two revisions differ in what is told, in slices of any size."""
+    before, now = (
+        {p.member: p for p in tr.settlement_places("b", SEASON, number).places}
+        for number in (since, revision)
+    )
+    differ = {m for m in before.keys() | now.keys() if before.get(m) != now.get(m)}
+    told, cursor = [], None
+    while True:
+        part = tr.settlement_changes("b", SEASON, revision, since=since, limit=3, cursor=cursor)
+        told += [change.member for change in part.changes]
+        if (cursor := part.next) is None:
+            break
+    assert len(told) == len(set(told))
+    assert differ <= set(told)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("operator", ["sum", "best", "latest"])
 def test_a_season_comes_to_what_readers_saw_and_events_prove_it_ever_after(
@@ -94,6 +148,8 @@ def test_a_season_comes_to_what_readers_saw_and_events_prove_it_ever_after(
     rng = random.Random(f"{operator} {seed}")
     life = Life(tr, rng, operator)
     months = Months(tr, conn, made=True)
+    for name, rule in RULES.items():
+        tr.make_award_rule("b", AwardRule(period="month", name=name, **rule), **BY)  # type: ignore[arg-type]
     life.submit(120)
     steps: list[Callable[[], None]] = [
         life.correct, life.change_member, partial(life.submit, 8)
@@ -115,9 +171,14 @@ def test_a_season_comes_to_what_readers_saw_and_events_prove_it_ever_after(
     for kind, entries in seen.items():
         assert months.settled(numbering=kind) == [(e.rank, e.member, e.score) for e in entries]
     assert months.proven() == [(1, True, True)]
+    check_awards(tr, 1)
     for _ in range(3):
         life.submit(5)
         for _ in range(3):
             life.change_member()
-        months.tr.revise_season("b", SEASON, **BY)
+        (revised, *_) = months.tr.revise_season("b", SEASON, **BY)
+        check_awards(tr, revised.revision)
         assert all(equal for _, equal, _ in months.proven()), months.proven()
+    newest = len(months.proven())
+    for since, revision in {(1, newest), (max(1, newest - 1), newest), (1, max(1, newest - 1))}:
+        check_changes(tr, since, revision)

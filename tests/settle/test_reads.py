@@ -15,11 +15,9 @@ from tests.http.conftest import NO_CERTIFICATES, serving
 from tests.settle.conftest import Months
 from truerank import aio
 from truerank.errors import InvalidInput, NotSettled
-from truerank.exporting import csv_lines
 from truerank.model import Numbering, Page
 from truerank.read.shapes import time_text
 from truerank.settings import Settings
-from truerank.settle.exporting import settled_rows
 
 BY: Any = Months.BY
 SEASON = "2024-06"
@@ -181,29 +179,28 @@ def test_http_serves_the_settlement_and_says_409_before(final: Months, http: htt
     assert http.get("/v1/boards/b/settlements").status_code == 422
 
 
-def test_an_export_of_the_settlement_names_everybody_but_the_deleted(
-    final: Months, database_url: str
-) -> None:
+def test_an_export_of_the_settlement_names_everybody_but_the_deleted(final: Months) -> None:
     final.close()
     before = final.settled()
     hidden, deleted = before[0][1], before[1][1]
     final.tr.hide_member(hidden, timeout_s=0.0, **BY)
     final.tr.delete_member(deleted, timeout_s=0.0, **BY)
-    board, season = final.tr.board("b"), final.tr.season("b", SEASON)
 
-    rows = list(settled_rows(database_url, board, season))
-    lines = list(csv_lines(board, rows, installation=final.tr.installation()))
+    with final.tr.export("b", SEASON, settled=True) as export:
+        rows, head = list(export), export.head
+    lines = final.tr.export("b", SEASON, format="csv", settled=True, revision=1)
 
+    assert (head.season.state, head.season.revision, head.freshness.settled) == ("final", 1, True)
+    assert head.as_of == final.tr.settlements("b", SEASON)[0].settled_at
     assert [(row.rank, row.score) for row in rows] == [(rank, score) for rank, _, score in before]
     assert rows[0].member == hidden
     assert rows[1].member != deleted
     assert [row.member for row in rows[2:]] == [member for _, member, _ in before[2:]]
     table = list(csv.DictReader(io.StringIO(b"".join(lines).decode())))
     assert len({line["event_id"] for line in table}) == 20
-    with pytest.raises(NotSettled):
-        list(settled_rows(database_url, board, season, revision=2))
-    with pytest.raises(NotSettled):
-        list(settled_rows(database_url, board, final.tr.season("b", "all")))
+    for label, revision in ((SEASON, 2), ("all", None)):
+        with pytest.raises(NotSettled):
+            list(final.tr.export("b", label, settled=True, revision=revision))
 
 
 def test_a_caller_reads_settlements_and_can_not_close(

@@ -49,9 +49,9 @@ def settings(database_url: str, redis_url: str) -> Settings:
 
 
 @contextmanager
-def doing(settings: Settings, *runs: Done) -> Iterator[Listening]:
+def doing(settings: Settings, *runs: Done | Chore) -> Iterator[Listening]:
     stop, meter = threading.Event(), Listening()
-    of = [Chore(f"chore {n}", run) for n, run in enumerate(runs)]
+    of = [r if isinstance(r, Chore) else Chore(f"chore {n}", r) for n, r in enumerate(runs)]
     thread = threading.Thread(
         target=upkeep.run, args=(settings, stop), kwargs={"meter": meter, "of": of}
     )
@@ -97,6 +97,40 @@ def test_chores_go_on_over_a_connection_that_was_cut(settings: Settings) -> None
         cutting.wait(3)
 
     assert meter.failures[0] == ("upkeep", "database_unavailable")
+
+
+def test_a_chore_that_takes_long_holds_up_no_other_lane_and_is_ended_with_the_worker(
+    settings: Settings,
+) -> None:
+    begun = threading.Event()
+
+    def settle(tools: Tools) -> float:
+        begun.set()
+        tools.conn.execute("SET statement_timeout = 0")
+        tools.conn.execute("SELECT pg_sleep(600)")
+        return 0.0
+
+    frequent = Done(lambda _: 0.0)
+
+    with doing(settings, frequent, Chore("long", settle, "long")):
+        assert begun.wait(_DEADLINE_S)
+        frequent.wait(frequent.pieces + 20)
+
+
+def test_an_unexpected_failure_of_a_lane_ends_the_worker_and_is_told(settings: Settings) -> None:
+    def stumble(_tools: Tools) -> float:
+        raise ZeroDivisionError
+
+    stop = threading.Event()
+
+    with pytest.raises(ZeroDivisionError):
+        upkeep.run(
+            settings,
+            stop,
+            of=[Chore("idle", lambda _: 3600.0), Chore("bad", stumble, "bad")],
+        )
+
+    assert stop.is_set()
 
 
 def test_a_chore_that_is_not_due_is_left_alone(settings: Settings) -> None:

@@ -54,7 +54,7 @@ def test_an_event_of_a_closed_season_is_refused_for_all_its_seasons(
 
     receipts = truerank.submit_scores(conn, board, [event("e1", JUNE), event("e2", JULY)])
 
-    assert [receipt.code for receipt in receipts] == ["season_closed", None]
+    assert [receipt.code for receipt in receipts] == [f"season_{state}", None]
     assert [standing.season for standing in receipts[1].standings] == ["all", "2024-07"]
     assert scores(conn) == [5, 5]
     assert conn.execute("SELECT event_text FROM truerank.event").fetchall() == [("e2",)]
@@ -70,7 +70,7 @@ def test_an_id_refused_by_a_closed_season_is_free_when_it_is_open_again(
 
     receipt = truerank.submit_score(conn, board, event("e1", JUNE))
 
-    assert caught.value.reason == "season_closed"
+    assert caught.value.reason == "season_sealed"
     assert [standing.score for standing in receipt.standings] == ["5", "5"]
 
 
@@ -91,7 +91,7 @@ def test_a_closed_all_time_season_closes_the_board(tr: Truerank, conn: Connectio
 
     (receipt,) = truerank.submit_scores(conn, "b", [event("e1", JUNE)])
 
-    assert receipt.code == "season_closed"
+    assert receipt.code == "season_final"
     assert scores(conn) == []
 
 
@@ -110,7 +110,7 @@ def test_a_snapshot_older_than_the_seal_fails_and_its_retry_is_refused(
     with caller.transaction():
         (retried,) = truerank.submit_scores(caller, board, [event("e1", JUNE)])
 
-    assert retried.code == "season_closed"
+    assert retried.code == "season_sealed"
     assert scores(conn) == []
 
 
@@ -124,7 +124,7 @@ def test_a_snapshot_older_than_the_seal_does_not_matter_at_read_committed(
         set_state(conn, "sealed")
         (receipt,) = truerank.submit_scores(caller, board, [event("e1", JUNE)])
 
-    assert receipt.code == "season_closed"
+    assert receipt.code == "season_sealed"
 
 
 @pytest.mark.parametrize(

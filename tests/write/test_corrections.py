@@ -224,7 +224,7 @@ def test_an_event_of_a_closed_season_can_not_be_corrected(
 
     (receipt,) = tr.void_events("b", ["e1"], **BY)
 
-    assert (receipt.outcome.value, receipt.code) == ("refused", "season_closed")
+    assert (receipt.outcome.value, receipt.code) == ("refused", "season_final")
     assert scores(tr, "b") == {"ann": "5"}
 
 

@@ -20,12 +20,14 @@ from truerank.cli import (
     boards,
     closing,
     correcting,
+    delivering,
     drilling,
     erasing,
     exporting,
     filling,
     freezing,
     governing,
+    leagues,
     loading,
     looking,
     members,
@@ -393,7 +395,19 @@ def _app() -> App:
     _register(member, (*members.COMMANDS, *erasing.COMMANDS))
     award = App(name="award", help="Say who gets what of settled seasons.", help_epilogue="")
     _register(award, awarding.COMMANDS)
+    league = App(
+        name="league",
+        help="Divide the members of seasons into cohorts, with tiers.",
+        help_epilogue="",
+    )
+    _register(league, leagues.COMMANDS)
+    webhook = App(
+        name="webhook", help="Tell receivers of what happens, by webhook.", help_epilogue=""
+    )
+    _register(webhook, delivering.COMMANDS)
+    app.command(webhook)
     app.command(award)
+    app.command(league)
     app.command(attachment)
     app.command(member)
     app.command(board)

@@ -1,18 +1,24 @@
 """`truerank award`: who gets what of settled seasons."""
 
-from dataclasses import asdict
+from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
+from truerank.cli.exporting import written
 from truerank.cli.options import Given, Json, Numbers
-from truerank.cli.output import escaped, say, shown, table, write_json
+from truerank.cli.output import escaped, note, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule, Numbering
-from truerank.read.shapes import Shape, digits, time_text
+from truerank.read.settlement import award_json, award_rule_json
+from truerank.read.shapes import Shape
 
 _PAGE = 1000
+_COLUMNS = tuple(field.name for field in fields(Award))
+_OTHERS_TEXTS = {"board", "season", "rule", "member", "acknowledged_by"}
 
 Period = Literal["all", "day", "week", "month", "year", "custom"]
 
@@ -96,7 +102,7 @@ def rules(board: str, /, *, json: Json = False, given: Given) -> None:
     with given.client() as client:
         found = client.award_rules(board)
     if json:
-        write_json({"board": board, "rules": [_rule_json(rule) for rule in found]})
+        write_json({"board": board, "rules": [award_rule_json(rule) for rule in found]})
         return
     rows = [(rule.period, _told(rule), shown(rule.name)) for rule in found]
     for line in table(("period", "to", "award"), rows, left="period to award"):
@@ -134,7 +140,7 @@ def show(
         ):
             found += page
     if json:
-        write_json({"awards": [_award_json(award) for award in found]})
+        write_json({"awards": [award_json(award) for award in found]})
         return
     rows = [
         (
@@ -155,6 +161,56 @@ def show(
     left = "state acknowledged board season award member"
     for line in table(headers, rows, left=left):
         say(line)
+
+
+def export(
+    board: str | None = None,
+    season: str | None = None,
+    /,
+    *,
+    after: int = 0,
+    kind: Annotated[Literal["csv", "ndjson"], Parameter(name="--format")] = "csv",
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    unacknowledged: Annotated[bool, Parameter(name="--open", negative=())] = False,
+    given: Given,
+) -> None:
+    """Write what members got to a file, in the order in which it was given or withdrawn.
+
+    One that a revision changes meanwhile comes once more, under its new change. In CSV a text that
+    a spreadsheet would take for a formula stands behind an apostrophe.
+
+    Args:
+        board: The board's key; without it, of all boards.
+        season: Its label; without it, of all final seasons.
+        after: Only what changed after this.
+        kind: csv, or ndjson with one JSON object a line.
+        output: Write to this file, made anew, instead of standard output.
+        unacknowledged: Only what isn't acknowledged.
+    """
+    from truerank.exporting import csv_line, inert
+
+    def line(shape: Shape) -> bytes:
+        cells = (shape[name] for name in _COLUMNS)
+        return csv_line(
+            [
+                inert(cell) if name in _OTHERS_TEXTS and cell is not None else cell
+                for name, cell in zip(_COLUMNS, cells, strict=True)
+            ]
+        )
+
+    count = 0
+    with given.client() as client, written(output) as file:
+        if kind == "csv":
+            file.write(csv_line(_COLUMNS))
+        while page := client.awards(
+            board, season, after=after, limit=_PAGE, unacknowledged=unacknowledged
+        ):
+            for award in page:
+                shape = award_json(award)
+                file.write(line(shape) if kind == "csv" else msgspec.json.encode(shape) + b"\n")
+            after = page[-1].change
+            count += len(page)
+    note(f"{count} awards, up to change {after}")
 
 
 def acknowledge(
@@ -192,19 +248,6 @@ def _told(rule: AwardRule) -> str:
     return f"the best {rule.percent} %" if rule.percent is not None else f"score {rule.score}"
 
 
-def _rule_json(rule: AwardRule) -> Shape:
-    return asdict(rule) | {"numbering": rule.numbering.value}
-
-
-def _award_json(award: Award) -> Shape:
-    return asdict(award) | {
-        "change": digits(award.change),
-        "id": digits(award.id),
-        "changed_at": time_text(award.changed_at),
-        "acknowledged_at": time_text(award.acknowledged_at),
-    }
-
-
 COMMANDS = (
     (
         "make",
@@ -221,5 +264,6 @@ COMMANDS = (
         show,
         ("truerank award list contest 2026-11", "truerank award list --open --after 120 --json"),
     ),
+    ("export", export, ("truerank award export contest 2026-11 --output medals.csv",)),
     ("acknowledge", acknowledge, ("truerank award acknowledge 121 122",)),
 )

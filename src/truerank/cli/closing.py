@@ -9,7 +9,7 @@ from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.options import Given, Json
 from truerank.cli.output import duration_words, escaped, note, pairs, say, shown, table, write_json
 from truerank.errors import InvalidInput
-from truerank.model import Excluded, Season, Settlement, SettlementChange, Writer
+from truerank.model import Close, Excluded, Season, Settlement, SettlementChange, Writer
 from truerank.read.settlement import (
     close_json,
     excluded_json,
@@ -90,12 +90,20 @@ def close_due(
     Args:
         wait_s: How many seconds to wait for open transactions, of each season.
     """
-    closes = []
+    met: dict[tuple[str, str], Close] = {}
     with given.client() as client:
-        while met := client.close_due(actor=login(actor), timeout_s=wait_s):
-            closes += met
-            if any(each.waits is not None for each in met):
+        while True:
+            page = client.close_due(actor=login(actor), limit=_PAGE, timeout_s=wait_s)
+            new = {
+                (each.board, each.season): each
+                for each in page
+                if each.waits is None or (each.board, each.season) not in met
+            }
+            met |= new
+            # Those that wait come last: there is no other where they are met again.
+            if len(page) < _PAGE or not new:
                 break
+    closes = list(met.values())
     if json:
         write_json({"closed": [close_json(each) for each in closes]})
     else:
@@ -198,22 +206,39 @@ def revise(
 
 
 def changes(
-    board: str, season: str, /, *, revision: Revision = None, json: Json = False, given: Given
+    board: str,
+    season: str,
+    /,
+    *,
+    revision: Revision = None,
+    since: Annotated[int | None, Parameter(show_default=False)] = None,
+    json: Json = False,
+    given: Given,
 ) -> None:
-    """List the places in which a revision of a settlement differs from the one before.
+    """List the places in which a revision of a settlement differs from an earlier one.
+
+    First those who have a place now, then those who have none any more.
 
     Args:
         board: The board's key.
         season: Its label.
+        since: The earlier revision; without it, the one before.
     """
     found: list[SettlementChange] = []
     with given.client() as client:
-        while page := client.settlement_changes(
-            board, season, revision, limit=_PAGE, offset=len(found)
-        ):
-            found += page
+        page = client.settlement_changes(board, season, revision, since=since, limit=_PAGE)
+        found += page.changes
+        while page.next is not None:
+            page = client.settlement_changes(board, season, limit=_PAGE, cursor=page.next)
+            found += page.changes
     if json:
-        write_json({"changes": [settlement_change_json(each) for each in found]})
+        write_json(
+            {
+                "since": page.since,
+                "revision": page.revision,
+                "changes": [settlement_change_json(each) for each in found],
+            }
+        )
         return
     rows = [
         (
@@ -241,12 +266,13 @@ def excluded(
     """
     found: list[Excluded] = []
     with given.client() as client:
-        while page := client.settlement_excluded(
-            board, season, revision, after=found[-1].member if found else "", limit=_PAGE
-        ):
-            found += page
+        page = client.settlement_excluded(board, season, revision, limit=_PAGE)
+        found += page.excluded
+        while page.next is not None:
+            page = client.settlement_excluded(board, season, limit=_PAGE, cursor=page.next)
+            found += page.excluded
     if json:
-        write_json({"excluded": [excluded_json(each) for each in found]})
+        write_json({"revision": page.revision, "excluded": [excluded_json(each) for each in found]})
         return
     rows = [(each.why, _or_dash(each.score), shown(each.member)) for each in found]
     for line in table(("why", "score", "member"), rows, left="why member"):

@@ -12,7 +12,7 @@ from truerank.cli.output import escaped, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.instants import read_instant
 from truerank.intake.fields import read_value
-from truerank.model import Operator, Outcome, Receipt
+from truerank.model import MemberState, Operator, Outcome, Receipt
 from truerank.read.explain import ExplainedEvent
 from truerank.read.shapes import receipt_json, time_text
 
@@ -129,15 +129,18 @@ def explain(
         spec = client.board(board).spec
         named = client.season(board, season)
         events = client.explain(board, member, named.label)
+        standing = client.standing(board, member, named.label)
         page = client.place(board, member, named.label, source="database")
     place = page.places[0]
+    score = None if standing is None else standing.score
     if json:
         write_json(
             {
                 "board": board,
                 "season": named.label,
                 "member": member,
-                "score": place.score,
+                "score": score,
+                "state": place.state.value,
                 "rank": place.rank,
                 "events": [
                     {
@@ -161,7 +164,7 @@ def explain(
     total = Decimal(0)
     rows = []
     for event in events:
-        counts = event.state not in {"void", "ended"}
+        counts = event.state not in {"void", "ended", "merged"}
         total += event.value if counts else 0
         rows.append(
             (
@@ -176,7 +179,9 @@ def explain(
     headers = ("occurred at", "value", "counts", *(["total"] if sums else []), "event")
     for line in table(headers, rows, left="counts event"):
         say(line)
-    say(f"score {place.score or 'none'}, {spec.operator.value} of {sum(map(_many, events))} events")
+    unseen = "" if place.state is MemberState.ACTIVE else f", {place.state.value}"
+    made_of = f"{spec.operator.value} of {sum(map(_many, events))} events"
+    say(f"score {score or 'none'}, {made_of}{unseen}")
 
 
 def _named(event: ExplainedEvent) -> str:

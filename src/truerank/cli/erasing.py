@@ -7,7 +7,8 @@ from cyclopts import Parameter
 from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.options import Given, Json
 from truerank.cli.output import note, say, table, write_json
-from truerank.read.shapes import Shape, time_text
+from truerank.read.members import erasure_json
+from truerank.read.shapes import time_text
 
 if TYPE_CHECKING:
     from truerank.model import Erasure
@@ -43,9 +44,13 @@ def erase(
         begun = client.erase_member(member, actor=login(actor), reason=reason)
         erasure = client.wait_erased(begun.id, timeout_s=complete_s)
     if json:
-        write_json(_shape(erasure))
+        write_json(erasure_json(erasure))
         return
     say(f"erasure {erasure.id}: {_state(erasure)}")
+    if begun.pending:
+        note(
+            "PostgreSQL answers without the person; the projection did not in time: is a worker up?"
+        )
     if not erasure.complete:
         note("out of sight, and not yet complete: a worker goes on with it; is one up?")
 
@@ -64,7 +69,7 @@ def erasures(
     with given.client() as client:
         found = client.erasures(limit=limit)
     if json:
-        write_json({"erasures": [_shape(each) for each in found]})
+        write_json({"erasures": [erasure_json(each) for each in found]})
         return
     rows = [
         (
@@ -90,15 +95,3 @@ def _state(erasure: "Erasure") -> str:
         return "under way"
     events = "event" if erasure.events == 1 else "events"
     return f"complete, {erasure.events} {events} left without a name"
-
-
-def _shape(erasure: "Erasure") -> Shape:
-    return {
-        "erasure": erasure.id,
-        "state": "erased" if erasure.complete else "erasing",
-        "asked_at": time_text(erasure.asked_at),
-        "erased_at": time_text(erasure.erased_at),
-        "stand_ins": list(erasure.stand_ins),
-        "events": erasure.events,
-        "digest": erasure.digest,
-    }

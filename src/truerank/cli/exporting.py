@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from truerank.cli.options import Given, Numbers, SeasonLabel
 from truerank.cli.output import note, shown
-from truerank.model import Numbering
 
 
 def export(
@@ -39,42 +38,35 @@ def export(
             what payouts may read.
         revision: Of the settlement; without it, the newest.
     """
-    from truerank.client import Truerank
-    from truerank.exporting import csv_lines, export_rows, ndjson_lines
-    from truerank.settle.exporting import settled_rows
-
     with (
-        given.installation(project=False) as installation,
-        Truerank(installation.settings) as client,
+        given.client() as client,
+        client.export(
+            board,
+            season,
+            format=kind,
+            numbering=numbering,
+            settled=settled,
+            revision=revision,
+        ) as exported,
     ):
-        found, named = client.board(board), client.season(board, season)
-        url = installation.settings.database_url
-        assert url is not None, "an installation has both addresses"
-        as_of = named.frozen_at or datetime.now(UTC)
-        if settled:
-            rows = settled_rows(
-                url, found, named, revision=revision, numbering=Numbering(numbering)
-            )
-        else:
-            rows = export_rows(url, found, named, numbering=Numbering(numbering))
-        if kind == "csv":
-            lines = csv_lines(found, rows, installation=client.installation())
-        else:
-            lines = ndjson_lines(found, named, rows)
-        count = 0
-        with _written(output) as file:
-            for line in lines:
+        head, count = exported.head, 0
+        with written(output) as file:
+            for line in exported:
                 file.write(line)
                 count += 1
     members = count - (kind == "csv")
     what = "1 member" if members == 1 else f"{members} members"
-    when = f"{as_of.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
-    frozen = "" if named.frozen_at is None else "frozen "
-    note(f"{what} of {shown(board)}, season {shown(named.label)}, {frozen}as of {when}")
+    season_words = f"season {shown(head.season.label)}"
+    if settled:
+        season_words += f", settlement {head.season.revision}"
+    when = f"{head.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    frozen = "" if head.season.frozen_at is None else "frozen "
+    note(f"{what} of {shown(board)}, {season_words}, {frozen}as of {when}")
 
 
 @contextmanager
-def _written(path: Path | None) -> Iterator[BinaryIO]:
+def written(path: Path | None) -> Iterator[BinaryIO]:
+    """A file that is there once all of it is; None: standard output."""
     from truerank.intake.lines import FileUnusable
 
     if path is None:

@@ -1,6 +1,6 @@
 """`truerank freeze`, `reveal` and `freezes`: what the public is shown from an instant on."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -8,12 +8,11 @@ from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.options import Given, Json, SeasonLabel
 from truerank.cli.output import escaped, say, shown, table, write_json
 from truerank.instants import read_instant
-from truerank.read.shapes import Shape, time_text
-
-if TYPE_CHECKING:
-    from truerank.model import Freeze
+from truerank.read.members import freeze_json
+from truerank.read.shapes import time_text
 
 _NOW = "now"
+_WAIT_S = 10.0
 
 
 def freeze(
@@ -26,22 +25,30 @@ def freeze(
     ] = _NOW,
     reason: Reason,
     actor: Actor = None,
+    wait_s: Annotated[
+        float,
+        Parameter(
+            name="--wait-s", help="How many seconds to wait for others who are at work on it."
+        ),
+    ] = _WAIT_S,
     json: Json = False,
     given: Given,
 ) -> None:
     """Show the public a season as it is now, or at a time to come, until it is revealed.
 
-    Scores go on. Who reads with TRUERANK_OPERATOR=true sees what is going on. The command returns
-    once nobody else does.
+    One that is to be frozen later is frozen by then, or now, never later. Scores go on. Who reads
+    with TRUERANK_OPERATOR=true sees what is going on. The command returns once nobody else does.
 
     Args:
         board: The board's key.
     """
     instant = None if at == _NOW else read_instant(at, "at")
     with given.client(project=True) as client:
-        found = client.freeze_season(board, season, at=instant, actor=login(actor), reason=reason)
+        found = client.freeze_season(
+            board, season, at=instant, actor=login(actor), reason=reason, timeout_s=wait_s
+        )
     if json:
-        write_json(_shape(found))
+        write_json(freeze_json(found))
         return
     when = (
         f"will be frozen at {time_text(found.due_at)}"
@@ -93,7 +100,7 @@ def freezes(
     with given.client() as client:
         found = client.freezes(board, limit=limit)
     if json:
-        write_json({"freezes": [_shape(each) for each in found]})
+        write_json({"freezes": [freeze_json(each) for each in found]})
         return
     rows = [
         (
@@ -122,13 +129,3 @@ COMMANDS = (
     ("reveal", reveal, ("truerank reveal project-a --reason 'ceremony'",)),
     ("freezes", freezes, ("truerank freezes", "truerank freezes project-a --json")),
 )
-
-
-def _shape(found: "Freeze") -> Shape:
-    return {
-        "board": found.board,
-        "season": found.season,
-        "due_at": time_text(found.due_at),
-        "frozen_at": time_text(found.frozen_at),
-        "revealed_at": time_text(found.revealed_at),
-    }

@@ -94,6 +94,8 @@ def _database_rows(found: "Status") -> Iterator[tuple[str, str]]:
         yield "parked", f"{found.parked_rankings} rankings: see `truerank projection parked`"
     if found.parked_rows:
         yield "parked", f"{found.parked_rows} rows: see `truerank attachment parked`"
+    if found.deliveries_waiting or found.deliveries_parked:
+        yield "webhooks", f"{found.deliveries_waiting} waiting, {found.deliveries_parked} parked"
     if found.reconciled_age_ms is not None:
         yield "reconciled", _reconciled_words(found, found.reconciled_age_ms)
     yield from _held_rows(found)

@@ -10,7 +10,8 @@ from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.options import Given, Json
 from truerank.cli.output import escaped, note, say, shown, table, write_json
 from truerank.instants import read_instant
-from truerank.read.shapes import Shape, time_text
+from truerank.read.members import member_change_json, member_states_json
+from truerank.read.shapes import time_text
 
 if TYPE_CHECKING:
     from truerank.client import Truerank
@@ -208,22 +209,7 @@ def state(
     with given.client() as client:
         scopes = client.member_states(member)
     if json:
-        write_json(
-            {
-                "member": member,
-                "states": [
-                    {
-                        "board": scope.board,
-                        "state": scope.state.value,
-                        "until": time_text(scope.until),
-                        "hides": scope.hides,
-                        "changed_at": time_text(scope.changed_at),
-                        "merged_into": scope.merged_into,
-                    }
-                    for scope in scopes
-                ],
-            }
-        )
+        write_json(member_states_json(member, scopes))
         return
     if not scopes:
         say(f"{shown(member)} is active on every board")
@@ -274,25 +260,14 @@ def _run(given: Given, command: "Callable[[Truerank], MemberChange]", *, json: b
     with given.client(project=True) as client:
         change = command(client)
     if json:
-        write_json(_shape(change))
+        write_json(member_change_json(change))
         return
     where = "everywhere" if change.board is None else f"on {shown(change.board)}"
     until = "" if change.until is None else f" until {time_text(change.until)}"
     into = "" if change.merged_into is None else f" into {shown(change.merged_into)}"
     again = "" if change.changed else ", as before"
     say(f"{shown(change.member)} is {change.state.value}{into}{until} {where}{again}")
+    if not change.known:
+        note("no event is of this id: is it spelt right?")
     if change.pending:
         note("PostgreSQL answers by it; the projection does not show it yet: is a worker up?")
-
-
-def _shape(change: "MemberChange") -> Shape:
-    return {
-        "member": change.member,
-        "board": change.board,
-        "state": change.state.value,
-        "until": time_text(change.until),
-        "merged_into": change.merged_into,
-        "changed": change.changed,
-        "pending": change.pending,
-        "token": change.token,
-    }

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from truerank.cli.context import Context
+from truerank.instants import read_instant
 from truerank.read.consistency import consistency_of
 
 Given = Annotated[Context, Parameter(parse=False)]
@@ -81,6 +82,13 @@ class Asked:
         ),
     ] = None
     source: From = None
+    cohort: Annotated[
+        int | None,
+        Parameter(help="Only this cohort of the season, by its number; see `league cohorts`."),
+    ] = None
+    cohort_of: Annotated[
+        str | None, Parameter(help="Only the cohort of the season that this member is in.")
+    ] = None
 
     @property
     def projects(self) -> bool:
@@ -101,7 +109,13 @@ class Asked:
             wait=self.wait,
             pending=self.otherwise is not None,
         )
-        return {"season": self.season, "consistency": needed, "source": self.source}
+        return {
+            "season": self.season,
+            "consistency": needed,
+            "source": self.source,
+            "cohort": self.cohort,
+            "cohort_of": self.cohort_of,
+        }
 
 
 @Parameter(name="*")
@@ -119,7 +133,38 @@ class Listed(Asked):
         return super().how() | {"names": self.names, "numbering": self.numbering}
 
 
-ASKED, LISTED = Asked(), Listed()
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class LookedBack(Listed):
+    """The same where the history is looked at."""
+
+    as_of: Annotated[
+        str | None,
+        Parameter(
+            help="Show the board as it stood at this time, such as 2026-08-29T12:00:00Z, from its "
+            "events."
+        ),
+    ] = None
+    since: Annotated[
+        str | None,
+        Parameter(help="Show how the ranks changed since this time, such as 2026-08-28T12:00:00Z."),
+    ] = None
+
+    @property
+    def projects(self) -> bool:
+        """Whether the projection may answer."""
+        return super().projects and self.as_of is None and self.since is None
+
+    def how(self) -> dict[str, Any]:
+        """The same for a client; see `Asked.how`."""
+        back = {
+            name: None if text is None else read_instant(text, name)
+            for name, text in (("as_of", self.as_of), ("since", self.since))
+        }
+        return super().how() | back
+
+
+ASKED, LISTED, LOOKED_BACK = Asked(), Listed(), LookedBack()
 Seasons = Annotated[
     str,
     Parameter(name="--seasons", help="Any of all, day, week, month, year, with commas between."),

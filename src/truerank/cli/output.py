@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from truerank.model import Freshness, Source
@@ -101,8 +101,13 @@ def shown(name: str) -> str:
 
 def freshness_words(freshness: Freshness) -> str:
     """How true an answer is, for people."""
+    said = []
+    if freshness.as_of is not None:
+        said.append(f"authoritative, from the history, as of {_second(freshness.as_of)}")
     if freshness.frozen_at is not None:
-        return f"frozen as of {freshness.frozen_at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+        said.append(f"frozen as of {_second(freshness.frozen_at)}")
+    if said:
+        return "; ".join(said)
     if freshness.settled:
         return "from the settlement, which nothing moves"
     if freshness.source is Source.DATABASE:
@@ -111,6 +116,10 @@ def freshness_words(freshness: Freshness) -> str:
         return "from the projection, of unknown age"
     words = f"from the projection, as of {duration_words(freshness.staleness_ms)} ago"
     return f"{words}, with part of what came later" if freshness.partial else words
+
+
+def _second(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def duration_words(ms: int) -> str:

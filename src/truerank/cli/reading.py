@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from truerank.cli.options import ASKED, LISTED, Asked, Given, Json, Listed
+from truerank.cli.options import ASKED, LISTED, LOOKED_BACK, Asked, Given, Json, Listed, LookedBack
 from truerank.cli.output import freshness_words, say, shown, table, write_json
 from truerank.errors import InvalidInput
-from truerank.model import Entry, Histogram, Page, Place
+from truerank.model import Entry, Histogram, MemberState, Page, Place
 from truerank.read.shapes import (
     around_json,
     between_json,
@@ -32,7 +32,7 @@ def top(
     cursor: str | None = None,
     member: str | None = None,
     around: Annotated[int | None, Parameter(show_default=False)] = None,
-    listed: Listed = LISTED,
+    listed: LookedBack = LOOKED_BACK,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -66,12 +66,12 @@ def top(
         write_json(page_json(page))
         return
     _say_head(page)
-    _say_rows(page.entries)
+    _say_rows(page.entries, compared=page.since is not None)
     listed_above = {entry.member for entry in page.entries}
     beside = [row for row in page.around or page.places if row.member not in listed_above]
     if beside:
         say("")
-        _say_rows(beside)
+        _say_rows(beside, compared=page.since is not None)
     say(freshness_words(page.freshness))
 
 
@@ -82,7 +82,7 @@ def rank(
     *,
     among: Annotated[bool, Parameter(negative=())] = False,
     percentile: Annotated[bool, Parameter(negative=())] = False,
-    listed: Listed = LISTED,
+    listed: LookedBack = LOOKED_BACK,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -104,7 +104,7 @@ def rank(
             **how,
         )
     if json:
-        write_json(places_json(page))
+        write_json(places_json(page, among=among, percentile=percentile))
         return
     _say_head(page)
     _say_places(page, among=among, percentile=percentile)
@@ -118,7 +118,7 @@ def around(
     *,
     rank: int | None = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 11,
-    listed: Listed = LISTED,
+    listed: LookedBack = LOOKED_BACK,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -153,7 +153,7 @@ def around(
         write_json(window_json(page) if member is None else around_json(page))
         return
     _say_head(page)
-    _say_rows(page.around or page.places)
+    _say_rows(page.around or page.places, compared=page.since is not None)
     say(freshness_words(page.freshness))
 
 
@@ -272,29 +272,51 @@ def histogram(
 
 def _say_head(page: Page | Histogram) -> None:
     members = "1 member" if page.total == 1 else f"{page.total} members"
-    say(f"{shown(page.board)}, season {shown(page.season)}, {members}")
+    cohort = "" if page.cohort is None else f", cohort {page.cohort}"
+    say(f"{shown(page.board)}, season {shown(page.season)}{cohort}, {members}")
 
 
-def _say_rows(rows: Iterable[Entry | Place]) -> None:
+def _say_rows(rows: Iterable[Entry | Place], *, compared: bool = False) -> None:
+    """Print places; with how each has changed where they are compared with earlier ones."""
     cells = [
-        ("-" if row.rank is None else str(row.rank), row.score or "-", _who(row)) for row in rows
+        (
+            "-" if row.rank is None else str(row.rank),
+            *([_change(row)] if compared else []),
+            row.score or "-",
+            _who(row),
+        )
+        for row in rows
     ]
-    for line in table(_HEADERS, cells, left="member"):
+    headers = (_HEADERS[0], "change", *_HEADERS[1:]) if compared else _HEADERS
+    for line in table(headers, cells, left="member"):
         say(line)
 
 
+def _change(row: Entry | Place) -> str:
+    if row.rank is None:
+        return "-"
+    if row.change is None:
+        return "new"
+    return f"{row.change:+}" if row.change else "="
+
+
 def _who(row: Entry | Place) -> str:
-    """A member's id, with its name where names were asked for and it has one."""
-    if row.profile is None or row.profile.name is None:
-        return shown(row.member)
-    return f"{shown(row.member)} ({shown(row.profile.name)})"
+    """A member's id; its name where asked for and it has one; why its place is withheld."""
+    who = shown(row.member)
+    if row.profile is not None and row.profile.name is not None:
+        who += f" ({shown(row.profile.name)})"
+    if isinstance(row, Place) and row.state is not MemberState.ACTIVE:
+        who += f", {row.state}"
+    return who
 
 
 def _say_places(page: Page, *, among: bool, percentile: bool) -> None:
     if not among and not percentile:
-        _say_rows(page.places)
+        _say_rows(page.places, compared=page.since is not None)
         return
-    headers = ["rank", *(["among"] if among else []), *(["percentile"] if percentile else [])]
+    compared = page.since is not None
+    headers = ["rank", *(["change"] if compared else []), *(["among"] if among else [])]
+    headers += ["percentile"] if percentile else []
     rows = []
     for place in page.places:
         numbers: list[object] = [place.rank]
@@ -303,6 +325,8 @@ def _say_places(page: Page, *, among: bool, percentile: bool) -> None:
         if percentile:
             numbers.append(None if place.percentile is None else f"{place.percentile:.2f}")
         cells = ["-" if number is None else str(number) for number in numbers]
+        if compared:
+            cells.insert(1, _change(place))
         rows.append([*cells, place.score or "-", _who(place)])
     for line in table([*headers, "score", "member"], rows, left="member"):
         say(line)

@@ -4,14 +4,16 @@ Awards are given in the transaction of a settlement, and read only from it: none
 season is final.
 """
 
+import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from truerank.command.attach import who
-from truerank.command.board import check_known
+from truerank.command.board import check_known, choice
 from truerank.command.submit import check_text, to_number
 from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule, Numbering
+from truerank.paging import LIMIT_MAX, check_whole
 from truerank.steps import Query, Steps
 
 _MAKE = "SELECT truerank.make_award_rule(%s, %s, %s, %s, %s, %s, %s, %s::numeric, %s, %s, %s)"
@@ -21,7 +23,7 @@ _RULES = """
     FROM truerank.award_rules(%s)"""
 _AWARDS = """
     SELECT change, id, board, season, rule, member, state, revision, rank, score::text,
-           changed_at, acknowledged_at, acknowledged_by
+           changed_at, acknowledged_at, acknowledged_by, acknowledged_state
     FROM truerank.awards(%s, %s, %s, %s::integer, %s)"""
 _ACKNOWLEDGE = "SELECT truerank.acknowledge_awards(%s::bigint[], %s)"
 
@@ -45,7 +47,8 @@ def make_rule(board: str, rule: AwardRule, *, actor: str, reason: str) -> Steps[
     kinds = [kind for kind, value in given.items() if value is not None]
     if len(kinds) != 1:
         raise InvalidInput("a rule has either ranks, percent or score", field="rule")
-    first, last = rule.ranks or (None, None)
+    first, last = (None, None) if rule.ranks is None else _ranks(rule.ranks)
+    numbering = choice(Numbering, rule.numbering, "numbering")
     ((outcome,),) = yield Query(
         _MAKE,
         (
@@ -55,7 +58,7 @@ def make_rule(board: str, rule: AwardRule, *, actor: str, reason: str) -> Steps[
             kinds[0],
             first,
             last,
-            rule.numbering.value,
+            numbering.value,
             None if rule.percent is None else str(_percent(rule.percent)),
             None if rule.score is None else to_number(rule.score),
             *who(actor, reason),
@@ -132,27 +135,44 @@ def list_awards(
             changed_at=changed_at,
             acknowledged_at=acknowledged_at,
             acknowledged_by=acknowledged_by,
+            acknowledged_state=acknowledged_state,
         )
         for (change, id_, board, season, rule, member, state, revision, rank, score, changed_at,
-             acknowledged_at, acknowledged_by) in rows
+             acknowledged_at, acknowledged_by, acknowledged_state) in rows
     ]  # fmt: skip
 
 
 def acknowledge(changes: Sequence[int], *, actor: str) -> Steps[int]:
     """Note that awards were dealt with; how many there are of these changes.
 
+    Raises:
+        InvalidInput: more than 1000 changes, or one that is no number of a change.
+
     Source: `schema/functions/acknowledge_awards.sql`.
     """
     actor, _ = who(actor, "acknowledged")
+    check_whole("changes", len(changes), LIMIT_MAX)
+    for change in changes:
+        check_whole("changes", change, least=1)
     ((count,),) = yield Query(_ACKNOWLEDGE, (list(changes), actor))
     return int(count)
 
 
+def _ranks(ranks: Sequence[int]) -> tuple[int, int]:
+    if isinstance(ranks, str) or len(ranks) != 2:  # noqa: PLR2004 - from one to another
+        raise InvalidInput("ranks are the first and the last", field="ranks")
+    for rank in ranks:
+        check_whole("ranks", rank, least=1)
+    first, last = ranks
+    if first > last:
+        raise InvalidInput("the first rank comes before the last", field="ranks")
+    return first, last
+
+
 def _percent(text: str) -> Decimal:
-    try:
-        percent = Decimal(text)
-    except InvalidOperation as exc:
-        raise InvalidInput("percent is a number such as 10 or 0.5", field="percent") from exc
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,20})?", str(text)) is None:
+        raise InvalidInput("percent is a number such as 10 or 0.5", field="percent")
+    percent = Decimal(text)
     if not 0 < percent <= 100:  # noqa: PLR2004 - it is percent
         raise InvalidInput("percent is more than 0, and at most 100", field="percent")
     return percent

@@ -16,9 +16,11 @@ from truerank.errors import (
     Contended,
     InvalidInput,
     SeasonFinal,
+    SeasonSealed,
     SeasonUnknown,
 )
 from truerank.model import Board, BoardSpec, Operator, Order, TieBreak
+from truerank.paging import check_whole
 from truerank.steps import Pause, Query, Steps
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -41,6 +43,7 @@ _DELETE = "SELECT truerank.delete_board(%s, %s, %s)"
 _PURGE = "SELECT truerank.purge_boards(%s::integer)"
 _BUSY_PAUSE_S = 0.05
 _BUSY_TRIES_MAX = 200
+_ROWS_MAX = 100_000  # removed in one transaction
 _BOARDS = "SELECT * FROM truerank.boards(%s)"
 
 
@@ -121,6 +124,7 @@ def change_season(
             between the old and the new bounds may be forgotten.
         SeasonUnknown: the board has no custom season of this label.
         SeasonFinal: its standings are settled.
+        SeasonSealed: it is being closed: open it again first.
         BoardUnknown: no board has this key.
         Contended: a writer of the board keeps its transaction open.
 
@@ -138,6 +142,8 @@ def change_season(
         )
     if answer == "season_final":
         raise SeasonFinal(f"season {label!r} is final", field="season")
+    if answer == "season_sealed":
+        raise SeasonSealed(f"season {label!r} is sealed: open it again first", field="season")
     return _done(answer, board, "changed")
 
 
@@ -222,6 +228,7 @@ def purge_boards(rows_max: int = 1000) -> Steps[int]:
 
     Source: `schema/functions/purge_boards.sql`.
     """
+    check_whole("rows_max", rows_max, _ROWS_MAX, least=1)
     ((removed,),) = yield Query(_PURGE, (rows_max,))
     crashpoint("purge_slice")
     return int(removed)

@@ -27,10 +27,7 @@ from truerank.errors import (
 )
 from truerank.model import (
     Close,
-    Excluded,
     Revised,
-    Settlement,
-    SettlementChange,
     Writer,
 )
 from truerank.steps import Pause, Query, Steps
@@ -46,19 +43,14 @@ _REVISE = """
     SELECT outcome, season, revision, changed, event_id
     FROM truerank.revise_season(
         %s, %s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s)"""
-_SETTLEMENTS = "SELECT * FROM truerank.settlements(%s)"
-_CHANGES = """
-    SELECT c.member, c.rank_before, c.rank, truerank.in_units(c.score_before, b.decimals)::text,
-           truerank.in_units(c.score, b.decimals)::text
-    FROM truerank.settlement_changes(%s, %s) AS c
-    JOIN truerank.boards(%s) AS b ON true
-    OFFSET %s LIMIT %s"""
-_EXCLUDED = """
-    SELECT member, why, score::text
-    FROM truerank.settlement_excluded_members(%s, %s, %s, %s::integer)"""
+_KNOW = "SELECT truerank.know_settlement(%s, %s)"
 _SWEEP = "SELECT truerank.sweep_members(100)"
-_DUE = "SELECT board, season FROM truerank.due_closes(%s::integer)"
+_DIVIDE = "SELECT truerank.divide_season(%s, %s, 500)"
+_DUE = "SELECT board, season FROM truerank.due_closes(%s::integer, %s)"
+_TRY = "SELECT truerank.try_close(%s, %s)"
+_FORGET_TRIES = "SELECT truerank.forget_attempts(%s, %s)"
 _SETTLE_S_MAX = 600.0
+_KNOW_S_MAX = 60.0
 _PAUSE_S = (0.02, 0.1)
 OVER = "the season is over"
 
@@ -135,9 +127,24 @@ def _settle(board: str, season: str, actor: str, reason: str, deadline: float) -
         _check_found(outcome, board, season)
         if outcome == "settled":
             crashpoint("season_settled")
-        if outcome != "merging":
+            yield Query(_KNOW, (board, season), _KNOW_S_MAX, slow=True)
+        if outcome == "dividing":
+            yield from _divide(board, season, deadline)
+        elif outcome != "merging":
             return outcome in {"settled", "final", "held"}
-        yield from _complete_merge(deadline)
+        else:
+            yield from _complete_merge(deadline)
+
+
+def _divide(board: str, season: str, deadline: float) -> Steps[None]:
+    """Put who is left into cohorts, so that all of them are settled with the season."""
+    while True:
+        (outcome,) = yield from _patiently(Query(_DIVIDE, (board, season)), deadline)
+        _check_found(outcome, board, season)
+        if outcome == "divided":
+            return
+        if outcome == "waiting" and (yield Pause(_pause_s())) > deadline:
+            raise Contended("members are being divided into cohorts; transactions are in the way")
 
 
 def _complete_merge(deadline: float) -> Steps[None]:
@@ -227,73 +234,34 @@ def revise(
             code=outcome,
             field="event_id",
         )
+    if outcome == "revised":
+        yield Query(_KNOW, (board, season), _KNOW_S_MAX, slow=True)
     return [
         Revised(season=label, revision=number, changed=changed if what == "revised" else 0)
         for what, label, number, changed, _ in rows
     ]
 
 
-def list_settlements(ranking: int) -> Steps[list[Settlement]]:
-    """The revisions of a season's settlement, the newest first; none before it is final.
+def close_due(*, actor: str, limit: int, timeout_s: float, patient: bool) -> Steps[list[Close]]:
+    """Close what is to be closed by itself now; see `Closing.close_due`.
 
-    Source: `schema/functions/settlements.sql`.
+    Each season is noted as tried before it is, so that one that fails, whatever becomes of who
+    tried, doesn't come first again.
+
+    Args:
+        actor: who does it.
+        limit: at most so many.
+        timeout_s: how long to wait for open transactions, of each season.
+        patient: leave those alone whose next try is yet to come.
+
+    Source: `schema/functions/due_closes.sql`, `try_close.sql`.
     """
-    rows = yield Query(_SETTLEMENTS, (ranking,))
-    return [
-        Settlement(
-            revision=revision,
-            settled_at=settled_at,
-            actor=actor,
-            reason=reason,
-            population=population,
-            different=different,
-            total=f"{total:f}",
-            excluded=excluded,
-            changed=changed,
-            digest=digest,
-        )
-        for (revision, settled_at, actor, reason, population, different, total, excluded, changed,
-             digest) in rows
-    ]  # fmt: skip
-
-
-def list_changes(
-    board: str, ranking: int, revision: int, *, limit: int, offset: int
-) -> Steps[list[SettlementChange]]:
-    """What a revision changed, in the order of its places.
-
-    Source: `schema/functions/settlement_changes.sql`.
-    """
-    rows = yield Query(_CHANGES, (ranking, revision, board, offset, limit))
-    return [
-        SettlementChange(
-            member=member,
-            rank_before=rank_before,
-            rank=rank,
-            score_before=score_before,
-            score=score,
-        )
-        for member, rank_before, rank, score_before, score in rows
-    ]
-
-
-def list_excluded(ranking: int, revision: int, *, after: str, limit: int) -> Steps[list[Excluded]]:
-    """Who had no place in a settlement and why, in order of ids.
-
-    Source: `schema/functions/settlement_excluded_members.sql`.
-    """
-    rows = yield Query(_EXCLUDED, (ranking, revision, after, limit))
-    return [Excluded(member=member, why=why, score=score) for member, why, score in rows]
-
-
-def close_due(*, actor: str, limit: int, timeout_s: float) -> Steps[list[Close]]:
-    """Close what is to be closed by itself now, the oldest first; see `Closing.close_due`.
-
-    Source: `schema/functions/due_closes.sql`.
-    """
-    rows: list[tuple[str, str]] = yield Query(_DUE, (limit,))
+    rows: list[tuple[str, str]] = yield Query(_DUE, (limit, not patient))
     closes = []
     for board, season in rows:
+        ((again_s,),) = yield Query(_TRY, (board, season))
+        if again_s is None:
+            continue  # by now it isn't there
         waits = None
         try:
             yield from close(
@@ -309,7 +277,16 @@ def close_due(*, actor: str, limit: int, timeout_s: float) -> Steps[list[Close]]
             waits = exc.message
         except (BoardUnknown, SeasonUnknown, SeasonNotOver):
             continue  # by now: its rules were changed
-        closes.append(Close(board=board, season=season, waits=waits))
+        else:
+            yield Query(_FORGET_TRIES, (board, season))
+        closes.append(
+            Close(
+                board=board,
+                season=season,
+                waits=waits,
+                again_s=None if waits is None else again_s,
+            )
+        )
     return closes
 
 
@@ -353,7 +330,9 @@ def _check_found(outcome: str, board: str, season: str) -> None:
 
 def _too_early(board: str, season: str, at: datetime | None) -> SeasonNotOver:
     when = "it has no end" if at is None else f"not before {at.isoformat()}"
-    return SeasonNotOver(f"season {season!r} of board {board!r} can't be closed: {when}")
+    return SeasonNotOver(
+        f"season {season!r} of board {board!r} can't be closed: {when}", ready_at=at
+    )
 
 
 def _described(writers: Sequence[Writer]) -> str:

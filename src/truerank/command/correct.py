@@ -13,6 +13,7 @@ from truerank.command.attach import who
 from truerank.command.submit import check_text, receipts_of, to_number
 from truerank.errors import InvalidInput
 from truerank.model import Receipt
+from truerank.paging import check_whole
 from truerank.steps import Query, Steps
 
 _CORRECT = """
@@ -20,6 +21,7 @@ _CORRECT = """
            (SELECT truerank.incarnation())
     FROM truerank.correct_events(
         %s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s, '{final}')"""
+_EVENTS_MAX = 100_000  # in one call
 _WHERE = "SELECT * FROM truerank.events_where(%s, %s, %s, %s, %s, %s::integer)"
 
 
@@ -88,8 +90,12 @@ def events_where(
 ) -> Steps[list[str]]:
     """Ids of up to `limit` events that aren't void: of a member, a source, a span of time.
 
+    Raises:
+        InvalidInput: nothing is named, or `limit` is outside 0 to 100,000.
+
     Source: `schema/functions/events_where.sql`.
     """
+    check_whole("limit", limit, _EVENTS_MAX)
     if member is None and source is None and since is None and until is None:
         raise InvalidInput("name a member, a source or a span of time", field="member")
     rows: list[tuple[Any, ...]] = yield Query(_WHERE, (board, member, source, since, until, limit))

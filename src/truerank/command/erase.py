@@ -11,13 +11,13 @@ from truerank.command.attach import who
 from truerank.command.submit import check_member
 from truerank.errors import InvalidInput
 from truerank.model import Erasure, Token
+from truerank.paging import check_slice
 from truerank.steps import Query, Steps
 
 _ERASE = """
     SELECT erasure, token::text, groups, (SELECT truerank.incarnation())
     FROM truerank.erase_member(%s, %s, %s)"""
 _LIST = "SELECT * FROM truerank.erasures(%s, %s::integer)"
-_LIMIT_MAX = 1000
 
 
 def erase(member: str, *, actor: str, reason: str) -> Steps[tuple[str, Token, Sequence[int]]]:
@@ -52,8 +52,7 @@ def list_erasures(erasure: str | None = None, *, limit: int = 100) -> Steps[list
 
     Source: `schema/functions/erasures.sql`.
     """
-    if type(limit) is not int or not 1 <= limit <= _LIMIT_MAX:
-        raise InvalidInput(f"limit is a whole number from 1 to {_LIMIT_MAX}", field="limit")
+    check_slice(limit, least=1)
     try:
         asked = None if erasure is None else UUID(erasure)
     except ValueError as exc:

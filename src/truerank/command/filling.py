@@ -7,6 +7,7 @@ from truerank.command.board import check_known
 from truerank.command.submit import check_text
 from truerank.crashpoints import crashpoint
 from truerank.errors import InvalidInput
+from truerank.paging import check_whole
 from truerank.steps import Query, Steps
 
 _ADD = "SELECT truerank.add_period(%s, %s, %s, %s)"
@@ -60,8 +61,7 @@ def fill_slice(board: str, members_max: int) -> Steps[Filled]:
     Source: `schema/functions/fill_slice.sql`.
     """
     check_text(board, "board")
-    if not 1 <= members_max <= _MEMBERS_MAX:
-        raise InvalidInput(f"members_max is 1 to {_MEMBERS_MAX}", field="members_max")
+    check_whole("members_max", members_max, _MEMBERS_MAX, least=1)
     ((outcome, members),) = yield Query(_FILL, (board, members_max), _SLICE_S_MAX)
     crashpoint("fill_slice")
     check_known(outcome, board)

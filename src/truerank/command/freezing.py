@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +10,14 @@ from truerank.command.attach import who
 from truerank.command.board import check_known
 from truerank.command.submit import check_text
 from truerank.crashpoints import crashpoint
-from truerank.errors import Contended, InvalidInput, SeasonUnknown
+from truerank.errors import Contended, FreezePending, InvalidInput, SeasonUnknown
 from truerank.model import Freeze
+from truerank.paging import check_slice
 from truerank.steps import Pause, Query, Steps
 
 _BEGIN = "SELECT outcome, id, due_at FROM truerank.begin_freeze(%s, %s, %s, %s, %s)"
-_TAKE = "SELECT truerank.take_freeze(%s)"
+_WAIT = "SELECT 1 FROM truerank.wait_for_ends()"
+_TAKE = "SELECT truerank.take_freeze(%s, %s)"
 _LOG = "SELECT truerank.log_frozen(%s, %s)"
 _REVEAL = "SELECT truerank.reveal_season(%s, %s, %s, %s)"
 _LIST = """
@@ -24,8 +27,9 @@ _TO_DO = "SELECT id, todo FROM truerank.freezes_to_do()"
 _DROP = "SELECT truerank.drop_frozen(%s)"
 _TAKE_S_MAX = 600.0
 _ROWS_MAX = 5000  # told, or dropped, in one transaction
-_TRIES_MAX = 50
+_INSIST_AFTER = 5  # copies that were in vain; then others wait for it
 _PAUSE_S = (0.02, 0.1)
+_WORKS_S = 1.0  # for others, before a worker turns to the next
 
 
 def begin(
@@ -36,6 +40,7 @@ def begin(
     Raises:
         InvalidInput: `at` is naive, or more than a minute ago.
         BoardUnknown, SeasonUnknown: there is none.
+        Contended: another transaction was at work on the freeze.
 
     Source: `schema/functions/begin_freeze.sql`.
     """
@@ -48,35 +53,45 @@ def begin(
     return freeze, at is None or due_at <= datetime.now(due_at.tzinfo)
 
 
-def take(freeze: int) -> Steps[bool]:
+def take(freeze: int, *, timeout_s: float) -> Steps[bool]:
     """Copy what is to be shown, in one transaction that nobody waits for; False: it isn't due.
 
-    Raises:
-        Contended: others took members away all the time.
+    Args:
+        freeze: its number.
+        timeout_s: how long to wait for others, in seconds. A copy that has begun isn't given up.
 
-    Source: `schema/functions/take_freeze.sql`.
+    Raises:
+        FreezePending: another one copies the season, or takes members away, for so long.
+
+    Source: `schema/functions/wait_for_ends.sql`, `take_freeze.sql`.
     """
-    for tries in range(_TRIES_MAX):
+    until = (yield Pause(0.0)) + timeout_s
+    vain = 0
+    while True:
+        outcome, why = "busy", "a transaction that takes members away stays open"
         try:
-            ((outcome,),) = yield Query(_TAKE, (freeze,), limit_s=_TAKE_S_MAX, snapshot=True)
+            yield Query(_WAIT)
+            why = "another process copies it"
+            ((outcome,),) = yield Query(
+                _TAKE, (freeze, vain >= _INSIST_AFTER), limit_s=_TAKE_S_MAX, slow=True
+            )
         except Contended:
-            if tries == _TRIES_MAX - 1:
-                raise
-            yield Pause(random.uniform(*_PAUSE_S))  # noqa: S311 - no secret
-        else:
+            vain += 1
+        if outcome != "busy":
             crashpoint("freeze_taken")
             return bool(outcome != "early")
-    raise AssertionError("the last try raises")
+        if (yield Pause(random.uniform(*_PAUSE_S))) > until:  # noqa: S311 - no secret
+            raise FreezePending(f"the season isn't frozen yet: {why}")
 
 
 def log(freeze: int) -> Steps[bool]:
-    """Tell the projection of a slice of the copy; whether that was all of it, or all for now.
+    """Tell the projection of a slice of the copy; whether that was all of it.
 
     Source: `schema/functions/log_frozen.sql`.
     """
     ((done,),) = yield Query(_LOG, (freeze, _ROWS_MAX))
     crashpoint("freeze_slice_logged")
-    return done is not False
+    return bool(done)
 
 
 def reveal(board: str, season: str | None, *, actor: str, reason: str) -> Steps[bool]:
@@ -84,6 +99,7 @@ def reveal(board: str, season: str | None, *, actor: str, reason: str) -> Steps[
 
     Raises:
         BoardUnknown, SeasonUnknown: there is none.
+        Contended: another transaction was at work on the freeze.
 
     Source: `schema/functions/reveal_season.sql`.
     """
@@ -106,6 +122,7 @@ def list_freezes(
     """
     if board is not None:
         check_text(board, "board")
+    check_slice(limit)
     rows: Sequence[tuple[Any, ...]] = yield Query(_LIST, (board, freeze, limit))
     return [
         Freeze(board=key, season=season, due_at=due_at, frozen_at=frozen_at, revealed_at=revealed)
@@ -120,13 +137,14 @@ def work() -> Steps[bool]:
     """
     more = False
     for freeze, todo in (yield Query(_TO_DO)):
-        if todo == "take":
-            yield from take(freeze)
         if todo == "drop":
             ((dropped,),) = yield Query(_DROP, (_ROWS_MAX,))
             more = more or dropped > 0
-        else:
-            more = not (yield from log(freeze)) or more
+            continue
+        if todo == "take":
+            with suppress(FreezePending):  # it has its turn again
+                yield from take(freeze, timeout_s=_WORKS_S)
+        more = not (yield from log(freeze)) or more
     return more
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from truerank.command.board import find_board
-from truerank.errors import InvalidInput
+from truerank.paging import check_whole
 from truerank.steps import Query, Steps
 
 _PRUNE = "SELECT removed, pending FROM truerank.prune_events(%s, %s, %s::interval)"
@@ -38,8 +38,7 @@ def prune_events(
     """
     if board is not None:
         yield from find_board(board)
-    if not 1 <= rows_max <= _ROWS_MAX:
-        raise InvalidInput(f"rows_max is a number from 1 to {_ROWS_MAX}", field="rows_max")
+    check_whole("rows_max", rows_max, _ROWS_MAX, least=1)
     ((removed, pending),) = yield Query(
         _PRUNE, (rows_max, board, "0 seconds" if at_once else "1 hour")
     )

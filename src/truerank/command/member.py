@@ -15,10 +15,12 @@ from truerank.model import MemberChange, MemberScope, MemberState, Token
 from truerank.steps import Query, Steps
 
 _SET = """
-    SELECT outcome, member, state, until, token::text, groups, (SELECT truerank.incarnation())
+    SELECT outcome, member, state, until, token::text, groups, (SELECT truerank.incarnation()),
+           (SELECT truerank.is_known(%s))
     FROM truerank.set_member_state(%s, %s, %s, %s, %s, %s)"""
 _MERGE = """
-    SELECT outcome, member, token::text, groups, (SELECT truerank.incarnation())
+    SELECT outcome, member, token::text, groups, (SELECT truerank.incarnation()),
+           (SELECT truerank.is_known(%s))
     FROM truerank.merge_members(%s, %s, %s, %s)"""
 _STATES = "SELECT * FROM truerank.member_states(%s)"
 _MERGE_REFUSALS = {
@@ -63,8 +65,8 @@ def set_state(
         check_text(board, "board")
     if until is not None and (not isinstance(until, datetime) or until.utcoffset() is None):
         raise InvalidInput("until needs an offset from UTC", field="until")
-    ((outcome, named, state, ends_at, xid, groups, incarnation),) = yield Query(
-        _SET, (member, action, actor, reason, board, until)
+    ((outcome, named, state, ends_at, xid, groups, incarnation, known),) = yield Query(
+        _SET, (member, member, action, actor, reason, board, until)
     )
     if outcome == "board_unknown":
         raise BoardUnknown(f"there is no board {board!r}", field="board")
@@ -76,6 +78,7 @@ def set_state(
         changed=outcome == "changed",
         token=Token(f"{xid}.{incarnation}"),
         pending=True,
+        known=known,
     )
     return change, groups
 
@@ -105,8 +108,8 @@ def merge(
     check_member(member)
     check_member(into, "into")
     who(actor, reason)
-    ((outcome, remaining, xid, groups, incarnation),) = yield Query(
-        _MERGE, (member, into, actor, reason)
+    ((outcome, remaining, xid, groups, incarnation, known),) = yield Query(
+        _MERGE, (member, member, into, actor, reason)
     )
     if outcome in _MERGE_REFUSALS:
         raise MergeRefused(
@@ -121,6 +124,7 @@ def merge(
         changed=outcome == "changed",
         token=Token(f"{xid}.{incarnation}"),
         pending=True,
+        known=known,
     )
     return change, groups or ()
 

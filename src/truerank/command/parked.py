@@ -8,6 +8,7 @@ from typing import Any
 from truerank.command.attach import patiently, who
 from truerank.command.submit import check_text, to_number
 from truerank.errors import InvalidInput
+from truerank.paging import check_slice, check_whole
 from truerank.steps import Query, Steps
 
 _PARKED = "SELECT * FROM truerank.parked_rows(%s::integer, %s::bigint, %s::integer, %s)"
@@ -45,6 +46,8 @@ def list_parked(
 
     Source: `schema/functions/parked_rows.sql`.
     """
+    check_slice(limit)
+    check_whole("after", after)
     rows: list[tuple[Any, ...]] = yield Query(_PARKED, (attachment, after, limit, done))
     return [_parked(row) for row in rows]
 
@@ -95,6 +98,7 @@ def dismiss_parked(parked: int, *, actor: str, reason: str) -> Steps[str]:
 
 
 def _settled(sql: str, parameters: Sequence[Any], parked: int) -> Steps[str]:
+    check_whole("parked", parked)
     ((outcome,),) = yield from patiently(sql, parameters)
     if outcome == "parked_unknown":
         raise InvalidInput(f"there is no parked row {parked}", code=outcome, field="parked")

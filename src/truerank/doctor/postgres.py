@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from truerank.doctor.findings import Connection, Deployment, Finding, error, ok, warning
 
 _VERSIONS = range(15, 19)
-_CONNECTIONS_BESIDE_POOLS = 4  # a worker, its chores, and the two that /metrics asks on
+_CONNECTIONS_BESIDE_POOLS = 7  # a worker, four lanes of its chores, two that /metrics asks on
 
 
 def postgresql_version(here: Deployment) -> Iterator[Finding]:

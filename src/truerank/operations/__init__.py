@@ -3,10 +3,12 @@
 from truerank.operations.awarding import Awarding
 from truerank.operations.closing import Closing
 from truerank.operations.correcting import Correcting
+from truerank.operations.delivering import Delivering
 from truerank.operations.erasing import Erasing
 from truerank.operations.filling import Filling
 from truerank.operations.freezing import Freezing
 from truerank.operations.governing import Governing
+from truerank.operations.leagues import Leagues
 from truerank.operations.members import Members
 from truerank.operations.naming import Naming
 from truerank.operations.reading import Reading
@@ -19,10 +21,12 @@ class Operations(
     Correcting,
     Closing,
     Awarding,
+    Delivering,
     Members,
     Erasing,
     Filling,
     Freezing,
+    Leagues,
     Naming,
     Reading,
 ):

@@ -1,13 +1,17 @@
 """Questions about scores and ranks rather than about members."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from truerank.command import board as boards
 from truerank.errors import InvalidInput
 from truerank.model import Consistency, Histogram, Need, Numbering, Page, PageRequest, Source
 from truerank.operations.base import Base
+from truerank.paging import check_slice
 from truerank.read.answers import ANY
+from truerank.read.cohorts import InCohort, in_cohort
 from truerank.read.histogram import spread
+from truerank.read.history import looks_back
 from truerank.read.projected import keeps
 from truerank.steps import Steps
 
@@ -31,6 +35,8 @@ class Asking(Base):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[Page]:
         """The members whose scores lie between two, both included, in the board's order.
 
@@ -46,6 +52,8 @@ class Asking(Base):
             numbering: as in `top`; ranks are those of the whole season.
             consistency: as in `top`.
             source: as in `top`.
+            cohort: as in `top`.
+            cohort_of: as in `top`.
 
         Returns:
             A page whose `matching` says how many there are.
@@ -58,7 +66,14 @@ class Asking(Base):
             score_max=score_max,
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
-        return self._asked(board, season, request, consistency, source, names=names)
+        return self._asked(
+            board,
+            in_cohort(season, cohort, cohort_of),
+            request,
+            consistency,
+            source,
+            names=names,
+        )
 
     def around_rank(
         self,
@@ -71,17 +86,33 @@ class Asking(Base):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
     ) -> Steps[Page]:
         """The neighbourhood of a rank, from 1, in `around`; beyond the last it ends with the last.
 
-        With `limit=1` it is whoever has that rank, and the score it takes.
+        With `limit=1` it is whoever stands there, and the score it takes. Places are gone through
+        one by one whatever the numbering: of equals, who share a rank, each has one. `as_of` and
+        `since` as in `top`.
         """
+        check_slice(limit)
         request = PageRequest(
             around_rank=rank,
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
+            as_of=as_of,
+            since=since,
         )
-        return self._asked(board, season, request, consistency, source, names=names)
+        return self._asked(
+            board,
+            in_cohort(season, cohort, cohort_of),
+            request,
+            consistency,
+            source,
+            names=names,
+        )
 
     def count_scores(
         self,
@@ -92,6 +123,8 @@ class Asking(Base):
         ties: Sequence[int] = (),
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[Page]:
         """How many are better than each of up to 1000 scores, and how many share it.
 
@@ -105,12 +138,16 @@ class Asking(Base):
             ties: the tie-breaks beside each score; without them equals are those of equal score.
             consistency: as in `top`.
             source: as in `top`.
+            cohort: as in `top`.
+            cohort_of: as in `top`.
 
         Returns:
             A page with `counts` in the order asked.
         """
         request = PageRequest(scores=tuple((score, tuple(ties)) for score in scores))
-        return self._asked(board, season, request, consistency, source)
+        return self._asked(
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source
+        )
 
     def histogram(
         self,
@@ -120,6 +157,8 @@ class Asking(Base):
         *,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[Histogram]:
         """How many members have scores below, between and from up to 1000 edges on.
 
@@ -129,20 +168,28 @@ class Asking(Base):
             season: as in `top`.
             consistency: as in `top`.
             source: as in `top`.
+            cohort: as in `top`.
+            cohort_of: as in `top`.
 
         Raises:
             InvalidInput: the edges don't rise.
         """
-        found, _ = yield from self._answers.board(board)
+        found, _ = yield from self._known.board(board)
         page = yield from self.count_scores(
-            board, edges, season, consistency=consistency, source=source
+            board,
+            edges,
+            season,
+            consistency=consistency,
+            source=source,
+            cohort=cohort,
+            cohort_of=cohort_of,
         )
         return spread(found, page)
 
     def _asked(
         self,
         board: str,
-        season: str | None,
+        season: str | InCohort | None,
         request: PageRequest,
         consistency: Consistency | str,
         source: Source | str | None,
@@ -156,8 +203,10 @@ class Asking(Base):
                 board, season, request, consistency=needed, source=insisted
             )
         asked = str(needed.need) if insisted is None else "insisted"  # no fallback then
+        if looks_back(request):
+            asked = "history"
         if page.freshness.source is Source.DATABASE and asked in _FALLBACKS:
-            found, _ = yield from self._answers.board(board)
+            found, _ = yield from self._known.board(board)
             asked = asked if keeps(found, request) else "not_kept"
         self._meter.read_answered(page.freshness.source, asked)
         return (yield from self._names.added(page)) if names else page

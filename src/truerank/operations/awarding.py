@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from truerank.command import awards
+from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule
-from truerank.operations.base import Base
-from truerank.read.answers import check_slice
+from truerank.operations.base import Base, retried
+from truerank.paging import check_slice, check_whole
 from truerank.read.season import find_season
 from truerank.read.settled import not_settled
 from truerank.steps import Steps
@@ -39,7 +40,7 @@ class Awarding(Base):
 
     def award_rules(self, board: str) -> Steps[list[AwardRule]]:
         """The rules of a board, by period and name."""
-        found, _ = yield from self._answers.board(board)
+        found, _ = yield from self._known.board(board)
         return (yield from awards.list_rules(found.id))
 
     def awards(
@@ -54,7 +55,9 @@ class Awarding(Base):
         """What members got, in the order in which it was given or withdrawn.
 
         Read on with the `change` of the last one: none is missed, and one that a revision changes
-        comes again, with the same `id`. With everybody's own id: this is for who pays out.
+        comes again, with the same `id`. With everybody's own id: this is for who pays out. To pay
+        nothing twice, pay where `state` is given and `acknowledged_state` isn't, and take back
+        where `state` is withdrawn and `acknowledged_state` is given.
 
         Args:
             board: None: of all boards.
@@ -64,12 +67,16 @@ class Awarding(Base):
             unacknowledged: only those that weren't dealt with since they changed.
 
         Raises:
+            InvalidInput: a season without its board, or numbers out of range.
             NotSettled: the season isn't final; `ready_at` says when that may be.
         """
-        check_slice(limit, 0)
+        check_slice(limit)
+        check_whole("after", after)
+        if board is None and season is not None:
+            raise InvalidInput("a season is named with its board", field="board")
         ranking = board_id = None
         if board is not None:
-            found, _ = yield from self._answers.board(board)
+            found, _ = yield from self._known.board(board)
             board_id = found.id
             if season is not None:
                 named = yield from find_season(found, season)
@@ -85,6 +92,7 @@ class Awarding(Base):
     def acknowledge_awards(self, changes: Sequence[int], *, actor: str) -> Steps[int]:
         """Note that awards were dealt with, by their changes; safe to repeat.
 
-        One that has changed since isn't acknowledged. Returns how many there are of these.
+        Of one that a revision has changed since, what it was is noted as dealt with, and what it is
+        now stays open. Returns how many there are of these changes.
         """
-        return (yield from awards.acknowledge(changes, actor=actor))
+        return (yield from retried(lambda: awards.acknowledge(changes, actor=actor)))

@@ -7,6 +7,7 @@ from typing import Any
 from truerank.errors import Contended, NotVisibleYet
 from truerank.model import Token
 from truerank.read.answers import Answers
+from truerank.read.known import Known
 from truerank.read.names import Names
 from truerank.read.verdict import Expected
 from truerank.read.waiting import wait_visible
@@ -34,15 +35,21 @@ class Base:
             segment_s=settings.segment_s,
             outbox_bytes_max=settings.outbox_bytes_max,
         )
-        self._answers = Answers(settings)
+        self._known = Known(settings)
+        self._answers = Answers(settings, self._known)
         self._names = Names(settings.names_cache_ms)
         self._held_s = settings.cache_max_ms / 1000
         self._remembered_s = settings.board_cache_ms / 1000
 
     @property
     def answers(self) -> Answers:
-        """Who answers this client's questions, with what it remembers."""
+        """Who answers this client's questions."""
         return self._answers
+
+    @property
+    def known(self) -> Known:
+        """What this client remembers of boards and seasons."""
+        return self._known
 
     def _in_force(
         self,
@@ -64,7 +71,7 @@ class Base:
         try:
             yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
         except NotVisibleYet:
-            self._answers.floors.doubt(doubted)
+            self._known.floors.doubt(doubted)
             return False
         # A server that missed the hint gives out what it holds until then.
         if self._held_s > 0:

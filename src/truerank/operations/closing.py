@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 
 from truerank.command import closing
-from truerank.errors import NotSettled
 from truerank.model import (
+    Board,
     Close,
-    Excluded,
     Revised,
     Season,
+    SettledPlaces,
     Settlement,
-    SettlementChange,
+    SettlementChanges,
+    SettlementExcluded,
 )
 from truerank.operations.base import Base
-from truerank.read.answers import check_slice
+from truerank.paging import check_slice
+from truerank.read import revisions
 from truerank.read.season import find_season
 from truerank.steps import Steps
 
@@ -58,7 +60,7 @@ class Closing(Base):
             WritersUnderWay: it is sealed, and somebody's transaction stays open. Call again.
             BoardUnknown, SeasonUnknown: there is none.
         """
-        found, _ = yield from self._answers.board(board)
+        found, _ = yield from self._known.board(board)
         yield from closing.close(
             board,
             season,
@@ -68,7 +70,7 @@ class Closing(Base):
             timeout_s=timeout_s,
             on_waiting=on_waiting,
         )
-        self._answers.forget(board)
+        self._known.forget(board)
         return (yield from find_season(found, season))
 
     def close_due(
@@ -77,19 +79,23 @@ class Closing(Base):
         """Close what is to be closed by itself now, the oldest first. Workers do this.
 
         That is: on boards with `auto_close`, seasons that ended since it was switched on and whose
-        grace is over; on all boards, sealed seasons whose hold is over.
+        grace is over; on all boards, sealed seasons whose hold is over. One that was tried and has
+        to wait comes after those that were not.
 
         Args:
             actor: who does it, for the audit.
-            limit: at most so many.
+            limit: at most so many, 1 to 1000.
             timeout_s: how long to wait for transactions that began before, of each season.
 
         Returns:
             What was met, also where it has to wait: the next call goes on with it.
         """
-        closes = yield from closing.close_due(actor=actor, limit=limit, timeout_s=timeout_s)
+        check_slice(limit, least=1)
+        closes = yield from closing.close_due(
+            actor=actor, limit=limit, timeout_s=timeout_s, patient=False
+        )
         for each in closes:
-            self._answers.forget(each.board)
+            self._known.forget(each.board)
         return closes
 
     def reopen_season(self, board: str, season: str, *, actor: str, reason: str) -> Steps[bool]:
@@ -98,7 +104,7 @@ class Closing(Base):
         It isn't closed by itself afterwards. A final season stays final: `SeasonFinal`.
         """
         reopened = yield from closing.reopen(board, season, actor=actor, reason=reason)
-        self._answers.forget(board)
+        self._known.forget(board)
         return reopened
 
     def revise_season(
@@ -144,13 +150,38 @@ class Closing(Base):
             board, season, actor=actor, reason=reason, void=void, amend=amendment,
             timeout_s=timeout_s,
         )  # fmt: skip
-        self._answers.forget(board)
+        self._known.forget(board)
         return revised
 
     def settlements(self, board: str, season: str) -> Steps[list[Settlement]]:
         """The revisions of a season's settlement, the newest first; none before it is final."""
-        ranking = yield from self._ranking(board, season)
-        return (yield from closing.list_settlements(ranking))
+        _, found = yield from self._found(board, season)
+        return (yield from revisions.list_settlements(found.ranking))
+
+    def settlement_places(
+        self,
+        board: str,
+        season: str,
+        revision: int | None = None,
+        *,
+        limit: int = 1000,
+        cursor: str | None = None,
+    ) -> Steps[SettledPlaces]:
+        """The places of a settlement with everybody's own id: for who pays out.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            revision: None: the newest, or that of the cursor.
+            limit: 0 to 1000.
+            cursor: `next` of the slice before; None: begin with the first place.
+
+        Raises:
+            NotSettled: there is no such revision; `ready_at` says when the season may be final.
+            CursorGone: the cursor is of another season.
+        """
+        kept, found = yield from self._found(board, season)
+        return (yield from revisions.list_places(kept, found, revision, limit=limit, cursor=cursor))
 
     def settlement_changes(
         self,
@@ -158,18 +189,31 @@ class Closing(Base):
         season: str,
         revision: int | None = None,
         *,
+        since: int | None = None,
         limit: int = 1000,
-        offset: int = 0,
-    ) -> Steps[list[SettlementChange]]:
-        """In what a revision, None: the newest, differs from the one before.
+        cursor: str | None = None,
+    ) -> Steps[SettlementChanges]:
+        """In what a revision of a settlement differs from an earlier one.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            revision: None: the newest, or that of the cursor.
+            since: the earlier one; None: the one before, or that of the cursor.
+            limit: 0 to 1000.
+            cursor: `next` of the slice before. Where little differs, slices may be empty: go on
+                until there is no next one.
 
         Raises:
-            NotSettled: there is no such revision.
+            NotSettled: there is no such revision; `ready_at` says when the season may be final.
+            CursorGone: the cursor is of another season.
         """
-        check_slice(limit, offset)
-        ranking = yield from self._ranking(board, season)
-        number = yield from self._revision(board, season, ranking, revision)
-        return (yield from closing.list_changes(board, ranking, number, limit=limit, offset=offset))
+        kept, found = yield from self._found(board, season)
+        return (
+            yield from revisions.list_changes(
+                kept, found, revision, since=since, limit=limit, cursor=cursor
+            )
+        )
 
     def settlement_excluded(
         self,
@@ -177,27 +221,27 @@ class Closing(Base):
         season: str,
         revision: int | None = None,
         *,
-        after: str = "",
         limit: int = 1000,
-    ) -> Steps[list[Excluded]]:
-        """Who had a score and no place in a settlement, and why; in order of ids after one.
+        cursor: str | None = None,
+    ) -> Steps[SettlementExcluded]:
+        """Who had a score and no place in a settlement, and why; in order of ids.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            revision: None: the newest, or that of the cursor.
+            limit: 0 to 1000.
+            cursor: `next` of the slice before; None: begin with the first id.
 
         Raises:
-            NotSettled: there is no such revision.
+            NotSettled: there is no such revision; `ready_at` says when the season may be final.
+            CursorGone: the cursor is of another season.
         """
-        check_slice(limit, 0)
-        ranking = yield from self._ranking(board, season)
-        number = yield from self._revision(board, season, ranking, revision)
-        return (yield from closing.list_excluded(ranking, number, after=after, limit=limit))
+        kept, found = yield from self._found(board, season)
+        return (
+            yield from revisions.list_excluded(kept, found, revision, limit=limit, cursor=cursor)
+        )
 
-    def _ranking(self, board: str, season: str) -> Steps[int]:
-        found, _ = yield from self._answers.board(board)
-        return (yield from find_season(found, season)).ranking
-
-    @staticmethod
-    def _revision(board: str, season: str, ranking: int, revision: int | None) -> Steps[int]:
-        known = [each.revision for each in (yield from closing.list_settlements(ranking))]
-        number = revision or max(known, default=0)
-        if number not in known:
-            raise NotSettled(f"season {season!r} of board {board!r} has no such settlement")
-        return number
+    def _found(self, board: str, season: str) -> Steps[tuple[Board, Season]]:
+        found, _ = yield from self._known.board(board)
+        return found, (yield from find_season(found, season))

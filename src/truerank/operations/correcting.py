@@ -5,6 +5,7 @@ from datetime import datetime
 
 from truerank.command import correct
 from truerank.command.submit import or_raise
+from truerank.errors import SeasonFrozen
 from truerank.model import Receipt, Standing
 from truerank.operations.base import Base, retried
 from truerank.read.explain import ExplainedEvent, explain
@@ -88,9 +89,18 @@ class Correcting(Base):
     def explain(
         self, board: str, member: str, season: str | None = None
     ) -> Steps[list[ExplainedEvent]]:
-        """The events that a member's score is made of, in the order in which they count."""
-        found, _ = yield from self._answers.board(board)
-        named = yield from self._answers.season(found, season)
+        """The events that a member's score is made of, in the order in which they count.
+
+        Of hidden members too: this is not a public view. Of a member that was reset or deleted
+        they are `ended`, of an id that was merged `merged`: they count for the other.
+
+        Raises:
+            SeasonFrozen: its events tell what goes on behind a freeze, and that is for operators.
+        """
+        found, _ = yield from self._known.board(board)
+        named = yield from self._known.shown(found, season)
+        if named.frozen_at is not None:
+            raise SeasonFrozen(f"season {named.label!r} of {board!r} is frozen", field="season")
         return (yield from explain(found, named, member))
 
     def standing(
@@ -98,8 +108,9 @@ class Correcting(Base):
     ) -> Steps[Standing | None]:
         """What PostgreSQL holds for a member: score, version, reached-at, metadata; or None.
 
-        Always from PostgreSQL, and for hidden members too: this is not a public view.
+        Always from PostgreSQL, and for hidden members too: this is not a public view. Of a season
+        that is frozen, all but operators get what it was, with `frozen_at`.
         """
-        found, _ = yield from self._answers.board(board)
-        named = yield from self._answers.season(found, season)
+        found, _ = yield from self._known.board(board)
+        named = yield from self._known.shown(found, season)
         return (yield from read_standing(found, named, member))

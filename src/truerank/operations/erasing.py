@@ -1,5 +1,7 @@
 """Erasing people, and how far that has come."""
 
+from dataclasses import replace
+
 from truerank.command import erase
 from truerank.errors import InvalidInput
 from truerank.model import Erasure
@@ -32,8 +34,8 @@ class Erasing(Base):
         erasure, token, groups = yield from retried(
             lambda: erase.erase(member, actor=actor, reason=reason)
         )
-        yield from self._in_force(groups, token, timeout_s, doubted=None)
-        return (yield from self._erasure(erasure))
+        shown = yield from self._in_force(groups, token, timeout_s, doubted=None)
+        return replace((yield from self._erasure(erasure)), token=token, pending=not shown)
 
     def erasures(self, erasure: str | None = None, *, limit: int = 100) -> Steps[list[Erasure]]:
         """Erasures, latest first; or the one of this id, if there is one.

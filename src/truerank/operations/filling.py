@@ -28,7 +28,7 @@ class Filling(Base):
         added = yield from retried(
             lambda: filling.add_period(board, period, actor=actor, reason=reason)
         )
-        self._answers.forget(board)
+        self._known.forget(board)
         return added
 
     def fill_seasons(self, board: str, *, members_max: int = 500) -> Steps[Filled]:
@@ -38,7 +38,7 @@ class Filling(Base):
         """
         filled = yield from retried(lambda: filling.fill_slice(board, members_max))
         if filled.done:
-            self._answers.forget(board)
+            self._known.forget(board)
         return filled
 
     def count_members(self, board: str) -> Steps[int]:

@@ -8,8 +8,8 @@ from truerank.command import history
 from truerank.command.history import Pruned
 from truerank.model import Board, BoardSpec, Operator, Order, Season, TieBreak
 from truerank.operations.base import Base, retried
+from truerank.paging import check_slice
 from truerank.read import season as seasons
-from truerank.read.answers import check_slice
 from truerank.steps import Query, Steps
 
 
@@ -81,19 +81,19 @@ class Governing(Base):
         existing results are fixed. Names and values: `truerank.command.board.update_board`.
         """
         changed = yield from boards.update_board(key, changes, actor=actor, reason=reason)
-        self._answers.forget(key)
+        self._known.forget(key)
         return changed
 
     def rename_board(self, key: str, new_key: str, *, actor: str, reason: str) -> Steps[bool]:
         """Give a board another key, audited; events, standings and ids stay."""
         renamed = yield from boards.rename_board(key, new_key, actor=actor, reason=reason)
-        self._answers.forget(key)
+        self._known.forget(key)
         return renamed
 
     def delete_board(self, key: str, *, actor: str, reason: str) -> Steps[None]:
         """Take a board out of service, audited; its key is free again at once."""
         yield from boards.delete_board(key, actor=actor, reason=reason)
-        self._answers.forget(key)
+        self._known.forget(key)
 
     def purge_boards(self, rows_max: int = 1000) -> Steps[int]:
         """Remove a slice of what deleted boards have left; 0 when nothing is left."""
@@ -151,7 +151,7 @@ class Governing(Base):
                 board, label, starts_at, ends_at, actor=actor, reason=reason
             )
         )
-        self._answers.forget(board)
+        self._known.forget(board)
         return changed
 
     def seasons(
@@ -164,7 +164,7 @@ class Governing(Base):
             InvalidInput: `limit` is outside 0 to 1000, or `offset` outside 0 to 2^31 - 1.
         """
         check_slice(limit, offset)
-        found, _ = yield from self._answers.board(board)
+        found, _ = yield from self._known.board(board)
         return (yield from seasons.list_seasons(found, period=period, limit=limit, offset=offset))
 
     def season(self, board: str, label: str | None = None) -> Steps[Season]:
@@ -172,5 +172,5 @@ class Governing(Base):
 
         Where it is frozen, with the ranking that readers are shown, and since when.
         """
-        found, _ = yield from self._answers.board(board)
-        return (yield from self._answers.shown(found, label))
+        found, _ = yield from self._known.board(board)
+        return (yield from self._known.shown(found, label))

@@ -1,11 +1,14 @@
 """Questions about rankings, and about the pipeline."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from truerank.command import board as boards
 from truerank.model import Consistency, Numbering, Page, PageRequest, Source, Token
 from truerank.operations.asking import Asking
+from truerank.paging import check_slice
 from truerank.read.answers import ANY
+from truerank.read.cohorts import in_cohort
 from truerank.read.status import Status, status
 from truerank.read.waiting import wait_visible
 from truerank.steps import Steps
@@ -28,12 +31,17 @@ class Reading(Asking):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
     ) -> Steps[Page]:
         """The first places, and beside them the place and neighbourhood of one member.
 
         Args:
             board: the board's key.
-            season: a label; None: `all` where the board has it, else the current season.
+            season: a label; None: `all` where the board has it, else the season that is current, or
+                was at `as_of`.
             limit: rows, 0 to 1000.
             offset: rows passed over, from 0.
             cursor: `next` or `previous` of a page: the rows after it, or before it. Members who
@@ -48,6 +56,11 @@ class Reading(Asking):
             consistency: how fresh the answer must be: a `Consistency`, or the name of one that
                 needs nothing more: `any`, `authoritative`, `settled`.
             source: insist on the projection or the database.
+            cohort: only this cohort of the season, by its number.
+            cohort_of: or the cohort that this member is in.
+            as_of: the board as it stood at this instant, which is not to come: an aware time. Then,
+                and with `since`, PostgreSQL answers from the history, and there are no cursors.
+            since: an earlier instant: each row also says its rank back then.
         """
         request = PageRequest(
             offset=offset,
@@ -57,8 +70,17 @@ class Reading(Asking):
             around=member,
             around_limit=around_limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
+            as_of=as_of,
+            since=since,
         )
-        return self._asked(board, season, request, consistency, source, names=names)
+        return self._asked(
+            board,
+            in_cohort(season, cohort, cohort_of),
+            request,
+            consistency,
+            source,
+            names=names,
+        )
 
     def around(
         self,
@@ -71,19 +93,33 @@ class Reading(Asking):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
     ) -> Steps[Page]:
         """The neighbourhood of a member in `around`, its place in `places`.
 
         The window has `limit` rows at both ends of the board too, unless the board is smaller;
-        it is empty where the member has no place.
+        it is empty where the member has no place. `as_of` and `since` as in `top`.
         """
+        check_slice(limit)
         request = PageRequest(
             members=(member,),
             around=member,
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
+            as_of=as_of,
+            since=since,
         )
-        return self._asked(board, season, request, consistency, source, names=names)
+        return self._asked(
+            board,
+            in_cohort(season, cohort, cohort_of),
+            request,
+            consistency,
+            source,
+            names=names,
+        )
 
     def places(
         self,
@@ -97,6 +133,10 @@ class Reading(Asking):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
     ) -> Steps[Page]:
         """The places of up to 1000 members, from one snapshot, in the order asked.
 
@@ -105,20 +145,33 @@ class Reading(Asking):
             members: whose places.
             season: as in `top`.
             among: also rank them among themselves, as friends are.
-            percentile: also say how many percent of the others are strictly below: 100 for the
-                first, 0 for the last, the same for equals, 100 for one who is alone.
+            percentile: also say how many percent of the others are strictly below: 100 for one
+                ahead of all others, 0 for the last, the same for equals, 100 for one who is alone.
             names: as in `top`.
             numbering: of both ranks.
             consistency: as in `top`.
             source: as in `top`.
+            cohort: as in `top`.
+            cohort_of: as in `top`.
+            as_of: as in `top`.
+            since: as in `top`.
         """
         request = PageRequest(
             members=tuple(members),
             among=among,
             percentile=percentile,
             numbering=boards.choice(Numbering, numbering, "numbering"),
+            as_of=as_of,
+            since=since,
         )
-        return self._asked(board, season, request, consistency, source, names=names)
+        return self._asked(
+            board,
+            in_cohort(season, cohort, cohort_of),
+            request,
+            consistency,
+            source,
+            names=names,
+        )
 
     def place(
         self,
@@ -131,6 +184,10 @@ class Reading(Asking):
         numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+        as_of: datetime | None = None,
+        since: datetime | None = None,
     ) -> Steps[Page]:
         """The place of one member, as the only one of `places`."""
         return self.places(
@@ -142,6 +199,10 @@ class Reading(Asking):
             numbering=numbering,
             consistency=consistency,
             source=source,
+            cohort=cohort,
+            cohort_of=cohort_of,
+            as_of=as_of,
+            since=since,
         )
 
     def wait_visible(
@@ -154,7 +215,7 @@ class Reading(Asking):
         """
         groups = set()
         for key in boards:
-            board, _ = yield from self._answers.board(key)
+            board, _ = yield from self._known.board(key)
             groups.add(board.group)
         yield from wait_visible(groups, token, prefix=self._prefix, timeout_s=timeout_s)
 

@@ -16,6 +16,7 @@ from truerank.crashpoints import crashpoint
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _TAKE = "SELECT id, nonce::text, snapshot::text, taken_at FROM truerank.take_tick(%s, %s)"
+_WAITS = "SELECT truerank.privacy_waits()"
 _READ = """
     SELECT grp, ranking, key_bytes, packed, proven, floor_tick, reached::text,
            base, life, equal_bytes
@@ -89,6 +90,14 @@ def tick_now(conn: Connection) -> Tick:
     tick = take_tick(conn, since=None, anyway=True)
     assert tick is not None, "a tick asked for anyway is always taken"
     return tick
+
+
+def privacy_waits(conn: Connection) -> bool:
+    """Whether somebody was taken out of sight whom no tick shows yet: the next one is urgent.
+
+    Source: `schema/functions/privacy_waits.sql`.
+    """
+    return conn.execute(_WAITS).fetchone() == (True,)
 
 
 def read_batch(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from truerank.paging import check_slice, check_whole
 from truerank.steps import Query, Steps
 
 _PARKED = "SELECT * FROM truerank.parked_standings(%s::bigint, %s::integer)"
@@ -41,6 +42,9 @@ def list_parked(*, after: int | None = None, limit: int = 1000) -> Steps[list[Pa
 
     Source: `schema/functions/parked_standings.sql`.
     """
+    check_slice(limit)
+    if after is not None:
+        check_whole("after", after)
     rows: list[tuple[Any, ...]] = yield Query(_PARKED, (after, limit))
     return [_parked(row) for row in rows]
 
@@ -52,6 +56,8 @@ def retry_parked(ranking: int | None = None) -> Steps[int]:
 
     Source: `schema/functions/retry_standings.sql`.
     """
+    if ranking is not None:
+        check_whole("ranking", ranking)
     ((number,),) = yield Query(_RETRY, (ranking,))
     return int(number)
 

@@ -5,7 +5,7 @@ was lost changes nothing here: the copy's meta is read again, and tells where to
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -16,7 +16,7 @@ from truerank.errors import ProjectionUnavailable
 from truerank.outbox import ticks
 from truerank.outbox.leases import Worker
 from truerank.outbox.snapshot import Snapshot
-from truerank.outbox.ticks import Batch, Connection, Tick
+from truerank.outbox.ticks import Batch, Connection, Part, Tick
 from truerank.projection.copies import named_tick
 from truerank.projection.erasing import Erasing
 from truerank.projection.headroom import is_out_of_memory
@@ -63,6 +63,7 @@ class Projector:
         self._known_rankings: set[int] = set()
         self._renew_at = 0.0
         self._heartbeat_at = 0.0
+        self._housework: list[Callable[[], object]] = []
         self._sweep_at = 0.0
         self._erasing = Erasing(conn, link, self._holding.copies, dead_s=settings.dead_s)
         self._clock: tuple[int, float, str | None] | None = None
@@ -86,6 +87,7 @@ class Projector:
         self._holding.copies.retire_slice(self._conn)
         since = {held.since for held in self._ready()}
         if not since:
+            self._housework.clear()
             return False
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
@@ -97,6 +99,7 @@ class Projector:
             anyway=anyway or heartbeat or self._holding.filling or len(since) > 1,
         )
         if tick is None:
+            self._keep_house()
             return False
         self._link.meter.tick_taken()
         changed = self._project(tick, *clock, heartbeat=heartbeat)
@@ -105,23 +108,43 @@ class Projector:
         self._holding.switch()
         if heartbeat:
             self._heartbeat_at = now + self._settings.heartbeat_ms / 1000
-            self._note_cursors()
-            self._holding.look_round()
-            self._holding.follow_dense()
-            self._holding.take_orders(
-                self._groups,
-                every_s=self._settings.rebuild_every_s,
-                keep_ms=self._settings.rebuild_keep_ms,
-            )
-            self._holding.retry(self._groups)
-            ready = self._ready()
-            self._erasing.keep([h.copy for h in ready], {h.copy.group for h in ready})
+            self._housework = [
+                self._note_cursors,
+                self._holding.look_round,
+                self._holding.follow_dense,
+                self._take_orders,
+                self._retry,
+                self._erase,
+            ]
+        self._keep_house()
         return changed
+
+    def _keep_house(self) -> None:
+        """Go on with what a heartbeat brings; who was taken out of sight doesn't wait for it."""
+        while self._housework:
+            self._housework.pop(0)()
+            if self._housework and ticks.privacy_waits(self._conn):
+                return
+
+    def _take_orders(self) -> None:
+        self._holding.take_orders(
+            self._groups,
+            every_s=self._settings.rebuild_every_s,
+            keep_ms=self._settings.rebuild_keep_ms,
+        )
+
+    def _retry(self) -> None:
+        self._holding.retry(self._groups)
+
+    def _erase(self) -> None:
+        ready = self._ready()
+        self._erasing.keep([h.copy for h in ready], {h.copy.group for h in ready})
 
     def interrupt(self) -> None:
         """After a failure of Redis: read from it again where every group is."""
         self._holding.unread |= self._groups
         self._holding.copies.seek_anew()
+        self._housework.clear()
 
     def drain(self, limit_s: float) -> None:
         """Show what is committed at this moment, for at most so long; then let all leases go."""
@@ -154,7 +177,9 @@ class Projector:
 
     @property
     def pause_s(self) -> float | None:
-        """Seconds until a copy that is being filled wants another step; None: none is."""
+        """Seconds until a copy that is filled, or housework, wants a step; None: none does."""
+        if self._housework:
+            return 0.0
         return None if self._holding.unread else self._holding.pause_s
 
     def release(self) -> None:
@@ -236,7 +261,7 @@ class Projector:
 
     def _apply(self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool) -> None:
         queue = self._calls(together, batch, stamp, everything=everything)
-        while piece := list(islice(queue, _CALLS_PER_ROUND_TRIP_MAX)):
+        for piece in _round_trips(queue):
             crashpoint("before_apply")
             replies, _ = self._link.calls([call for _, call, _ in piece])
             crashpoint("after_apply")
@@ -250,7 +275,8 @@ class Projector:
     def _calls(
         self, together: list[Held], batch: Batch, stamp: Stamp, *, everything: bool
     ) -> Iterator[tuple[Held, ScriptCall, bool]]:
-        for held in together:
+        # A state goes to all groups: first to those in which the member stands.
+        for held in sorted(together, key=lambda h: not _moves(batch.parts.get(h.copy.group, ()))):
             parts = self._holding.sound(held, batch.parts.get(held.copy.group, []), stamp)
             if parts is None:
                 continue
@@ -335,6 +361,26 @@ class Projector:
                 [copy.snapshot for copy in copies],
             ),
         )
+
+
+def _round_trips(
+    queue: Iterator[tuple[Held, ScriptCall, bool]],
+) -> Iterator[list[tuple[Held, ScriptCall, bool]]]:
+    """Calls for one round trip each: those of the first group are not held up by the others."""
+    first = []
+    for each in islice(queue, _CALLS_PER_ROUND_TRIP_MAX):
+        first.append(each)
+        if each[2]:
+            break
+    if first:
+        yield first
+    while piece := list(islice(queue, _CALLS_PER_ROUND_TRIP_MAX)):
+        yield piece
+
+
+def _moves(parts: Sequence[Part]) -> bool:
+    """Whether a state takes a member out of a ranking, or brings it back."""
+    return any(part.key_bytes == 0 for part in parts)
 
 
 def _log() -> structlog.stdlib.BoundLogger:

@@ -1,20 +1,16 @@
-"""Which source answers, and what is remembered between questions.
+"""Which source answers.
 
 The default is the projection, and PostgreSQL where that isn't whole; never both in one answer.
 """
 
 import threading
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from truerank.command.board import find_board
 from truerank.command.submit import check_member
 from truerank.errors import (
     Busy,
@@ -26,20 +22,18 @@ from truerank.errors import (
     ProjectionUnavailable,
 )
 from truerank.model import Board, Consistency, Need, Page, PageRequest, Season, Source
-from truerank.read import cursors, database, projected, settled
+from truerank.paging import LIMIT_MAX, OFFSET_MAX, check_slice, check_whole
+from truerank.read import database, history, projected, settled
 from truerank.read.checking import Outcome, compare
+from truerank.read.cohorts import InCohort
 from truerank.read.consistency import Judge
-from truerank.read.floors import Floors
-from truerank.read.season import find_season, shown_season
+from truerank.read.known import Known
+from truerank.read.season import season_at
 from truerank.read.waiting import pauses
 from truerank.settings import Settings
 from truerank.steps import Steps, hurried
 
-LIMIT_MAX = 1000
-_OFFSET_MAX = 2**31 - 1
-_REMEMBERED_MAX = 10_000
-_AWAY_S = 5.0
-_HURRY_S = 2.0  # for what is remembered, where the server stands still
+_HURRY_S = 2.0  # for what is looked at beside, where the server stands still
 ANY = Consistency()
 
 
@@ -52,43 +46,31 @@ class Question(msgspec.Struct, frozen=True):
     epoch: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    board: Board
-    epoch: str
-    until: float
-
-
-@dataclass(frozen=True, slots=True)
-class _RememberedSeason:
-    season: Season
-    shown: Season  # another ranking where it is frozen
-    until: float
-
-
 class Answers:
-    """Answers questions for one client; remembers boards, seasons and generations."""
+    """Answers questions for one client; remembers where the generations are.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: of the client.
+        known: what it remembers of boards and seasons.
+    """
+
+    def __init__(self, settings: Settings, known: Known) -> None:
         self._prefix = settings.prefix
         self._judge_of_any = Judge(ANY, fallback_after_ms=settings.fallback_after_ms)
-        self._remember_s = settings.board_cache_ms / 1000
+        self._known = known
         self._fallback_after_ms = settings.fallback_after_ms
         self._fallbacks = threading.Semaphore(settings.fallback_max)
         self._not_kept = threading.Semaphore(settings.fallback_max)
+        self._looking_back = threading.Semaphore(settings.fallback_max)
+        self._waiting = threading.Semaphore(settings.waiting_max)
         self._falling_back = 0
         self._pointers = projected.Pointers()
-        self.floors = Floors()
-        self._boards: dict[str, _Remembered] = {}
-        self._operator = settings.operator
-        self._seasons: dict[tuple[int, str | None], _RememberedSeason] = {}
-        self._away_until: float | None = None  # PostgreSQL did not answer: not asked before this
         self.on_projected: Callable[[Question, Page], None] = _nothing  # told of such answers
 
     def page(
         self,
         board_key: str,
-        season_label: str | None,
+        season_label: str | InCohort | None,
         request: PageRequest,
         *,
         consistency: Consistency = ANY,
@@ -98,14 +80,16 @@ class Answers:
 
         Args:
             board_key: exact text.
-            season_label: None: `all` where the board has it, else the current season.
+            season_label: None: `all` where the board has it, else the current season, or the one
+                that was current at the request's `as_of`; or one cohort of such a season.
             request: what to read.
             consistency: how fresh the answer must be.
             source: insist on one source; None: the projection, or PostgreSQL where the projection
                 isn't whole or not fresh enough.
 
         Raises:
-            BoardUnknown, SeasonUnknown: there is nothing to read.
+            BoardUnknown, SeasonUnknown, NotInCohort: there is nothing to read.
+            SeasonFrozen: a cohort of a season of which the public is shown what it was.
             InvalidInput: a number is out of range, or a text is no token; `field` names it.
             ProjectionUnavailable, DatabaseUnavailable: the source insisted on, or both, are away.
             NumberingNotKept: the projection was insisted on, and doesn't count so.
@@ -113,16 +97,22 @@ class Answers:
             NotCommittedYet: the token's transaction isn't visible in PostgreSQL either.
             EpochChanged: PostgreSQL went backwards since the token was given.
             NotSettled: a settled result was asked for, and the season isn't final.
-            Busy: PostgreSQL answers as many readers as it may.
+            HistoryForgotten: how the season stood at an instant isn't known any more.
+            Busy: PostgreSQL answers as many readers as it may, or as many as may wait for a token.
         """
         check_request(request)
+        if history.looks_back(request):
+            history.check_asked(request, consistency, source)
+            return (yield from self._looked_back(board_key, season_label, request))
         judge = (
             self._judge_of_any
             if consistency is ANY
             else Judge(consistency, fallback_after_ms=self._fallback_after_ms)
         )
         judge.check_asked(request)
-        board, season, epoch = yield from self.located(board_key, season_label, request.cursor)
+        board, season, epoch = yield from self._known.located(
+            board_key, season_label, request.cursor
+        )
         if request.token is not judge.compares:
             request = replace(request, token=judge.compares)
         question = Question(board, season, request, epoch)
@@ -156,7 +146,7 @@ class Answers:
         try:
             return judge.of_database((yield from self._limited(question)))
         except (Busy, DatabaseUnavailable) as exc:
-            if page is None or need is Need.AT_LEAST:
+            if page is None or need is Need.AT_LEAST or judge.waits_after(page.freshness):
                 raise
             if need is Need.MAX_AGE:
                 raise NotFreshEnough(f"the projection is older than allowed, and {exc}") from exc
@@ -167,23 +157,29 @@ class Answers:
     ) -> Steps[tuple[Page | None, bool]]:
         """The projection's answer, and whether it is, or became within the wait, fresh enough."""
         deadline = time.monotonic() + judge.wait_s
-        looks = pauses(deadline)
-        asked = False
-        while True:
-            page = yield from self._projected(question, insisted=insisted)
-            if page is None:
-                return None, False
-            if judge.allows(page.freshness):
-                return page, True
-            if judge.answers_pending:
-                return judge.pending(page), True
-            if judge.waits and not asked:
-                # A wait for a transaction that is still open would be in vain.
-                asked = True
-                with suppress(DatabaseUnavailable):
-                    yield from hurried(judge.check_committed(), _HURRY_S)
-            if not judge.waits or (yield next(looks)) > deadline:
-                return page, False
+        page = yield from self._projected(question, insisted=insisted)
+        if page is None:
+            return None, False
+        if judge.allows(page.freshness):
+            return page, True
+        if judge.answers_pending:
+            return judge.pending(page), True
+        if not judge.waits_after(page.freshness):
+            return page, False
+        if not self._waiting.acquire(blocking=False):
+            raise Busy("as many readers as may wait for a write to be shown; try again")
+        try:
+            # A wait for a transaction that is still open would be in vain.
+            with suppress(DatabaseUnavailable):
+                yield from hurried(judge.check_committed(), _HURRY_S)
+            looks = pauses(deadline)
+            while judge.waits_after(page.freshness) and (yield next(looks)) <= deadline:
+                page = yield from self._projected(question, insisted=insisted)
+                if page is None or judge.allows(page.freshness):
+                    return page, page is not None
+            return page, False
+        finally:
+            self._waiting.release()
 
     def _projected(self, question: Question, *, insisted: bool) -> Steps[Page | None]:
         try:
@@ -198,7 +194,7 @@ class Answers:
         group = question.board.group
         if not question.season.projected:
             raise ProjectionUnavailable("the frozen season is on its way to the projection")
-        floor = yield from self.floors.before(group)
+        floor = yield from self._known.floors.before(group)
         page = yield from projected.read_page(
             question.board,
             question.season,
@@ -209,7 +205,7 @@ class Answers:
         )
         if not floor.allows(page.freshness):
             raise ProjectionUnavailable(f"the copy of group {group} is too old to be shown")
-        self.floors.saw(group, page.freshness)
+        self._known.floors.saw(group, page.freshness)
         return page
 
     def _database(self, question: Question) -> Steps[Page]:
@@ -229,12 +225,30 @@ class Answers:
             self._falling_back -= kept
             limit.release()
 
+    def _looked_back(
+        self, key: str, label: str | InCohort | None, request: PageRequest
+    ) -> Steps[Page]:
+        if isinstance(label, InCohort):
+            raise InvalidInput("a cohort is known as it is now alone", field="cohort")
+        board, _ = yield from self._known.board(key)
+        if not self._looking_back.acquire(blocking=False):
+            raise Busy("as many readers look back in time as may; try again")
+        try:
+            if label is None and request.as_of is not None:
+                label = (yield from season_at(board, request.as_of)).label
+            known = yield from self._known.both(board, label)
+            page = yield from history.read_page(board, known.season, known.shown, request)
+        finally:
+            self._looking_back.release()
+        freshness = replace(page.freshness, frozen_at=known.shown.frozen_at)
+        return replace(page, freshness=freshness)
+
     def check(self, question: Question) -> Steps[Outcome]:
         """Ask both sources the same, and compare them where that means something.
 
         Not while PostgreSQL answers readers instead of the projection, or is away.
         """
-        if self._falling_back or self._away_until is not None:
+        if self._falling_back or self._known.away:
             return Outcome.UNJUDGED
         return (
             yield from compare(
@@ -247,133 +261,6 @@ class Answers:
             )
         )
 
-    def located(
-        self, board_key: str, season_label: str | None, cursor: str | None = None
-    ) -> Steps[tuple[Board, Season, str]]:
-        """The board, the season and the source's epoch that a question is about.
-
-        Raises:
-            BoardUnknown, SeasonUnknown: there is none.
-            InvalidInput: the cursor is none.
-        """
-        known = self._remembered(board_key, season_label) if cursor is None else None
-        if known is not None:
-            return known
-        board, epoch = yield from self.board(board_key)
-        if season_label is None and cursor is not None:
-            # Whoever pages through the current season goes on in it when another begins.
-            season_label = cursors.parse(cursor).season
-        season = yield from self.shown(board, season_label)
-        return board, season, epoch
-
-    def _remembered(self, key: str, label: str | None) -> tuple[Board, Season, str] | None:
-        """What `located` answers, where it is all remembered and can't be over yet."""
-        now = time.monotonic()
-        board = self._boards.get(key)
-        if board is None or now > board.until:
-            return None
-        season = self._seasons.get((board.board.id, label))
-        if season is None or now > season.until:
-            return None
-        if label is None and season.season.ends_at is not None:
-            return None
-        return board.board, season.shown, board.epoch
-
-    def board(self, key: str) -> Steps[tuple[Board, str]]:
-        """A board and the source's epoch, remembered for a short while.
-
-        While PostgreSQL is away, what was remembered stays good: ranks don't depend on it.
-        """
-        now = time.monotonic()
-        known = self._boards.get(key)
-        if known is None or self._asks(now, known.until):
-            try:
-                asked = find_board(key)
-                board, epoch, privacy_tick = yield from (
-                    asked if known is None else hurried(asked, _HURRY_S)
-                )
-            except DatabaseUnavailable:
-                self._away_until = time.monotonic() + _AWAY_S
-                if known is None:
-                    raise
-            else:
-                self._away_until = None
-                _make_room(self._boards)
-                known = self._boards[key] = _Remembered(board, epoch, now + self._remember_s)
-                self.floors.learn(board.group, privacy_tick, asked_at=now, epoch=epoch)
-        return known.board, known.epoch
-
-    def forget(self, key: str) -> None:
-        """Read this board's settings, and the states of its seasons, before the next answer."""
-        known = self._boards.pop(key, None)
-        if known is not None:
-            for season in [each for each in self._seasons if each[0] == known.board.id]:
-                self._seasons.pop(season, None)
-
-    def season(self, board: Board, label: str | None) -> Steps[Season]:
-        """The season a label names, remembered for a short while, never beyond its end."""
-        return (yield from self._season(board, label)).season
-
-    def shown(self, board: Board, label: str | None) -> Steps[Season]:
-        """The same as readers are shown it: where it is frozen, with the ranking of back then."""
-        return (yield from self._season(board, label)).shown
-
-    def frozen(self, board_id: int) -> set[str]:
-        """The labels of a board's seasons that are known to be frozen at this moment."""
-        now = time.monotonic()
-        return {
-            known.season.label
-            for (of, _), known in list(self._seasons.items())
-            if of == board_id and known.shown.frozen_at is not None and now <= known.until
-        }
-
-    def _season(self, board: Board, label: str | None) -> Steps[_RememberedSeason]:
-        now = time.monotonic()
-        known = self._seasons.get((board.id, label))
-        if known is not None:
-            ends_at = known.season.ends_at
-            over = label is None and ends_at is not None and ends_at <= datetime.now(UTC)
-            if not self._asks(now, 0.0 if over else known.until):
-                return known
-        try:
-            asked = self._found(board, label)
-            season, shown = yield from (asked if known is None else hurried(asked, _HURRY_S))
-        except DatabaseUnavailable:
-            self._away_until = time.monotonic() + _AWAY_S
-            if known is None:
-                raise
-            return known
-        self._away_until = None
-        _make_room(self._seasons)
-        known = self._seasons[board.id, label] = _RememberedSeason(
-            season, shown, now + self._remember_s
-        )
-        return known
-
-    def _found(self, board: Board, label: str | None) -> Steps[tuple[Season, Season]]:
-        season = yield from find_season(board, label)
-        if self._operator:
-            return season, season
-        now = time.monotonic()
-        shown, privacy_tick = yield from shown_season(season)
-        if privacy_tick is not None:
-            # Copies from before it was frozen don't have the ranking.
-            self.floors.learn(board.group, privacy_tick, asked_at=now)
-        return season, shown
-
-    def _asks(self, now: float, until: float) -> bool:
-        """Whether to read again what is remembered until some time.
-
-        While PostgreSQL is away every read would wait for it: then one asks, now and again.
-        """
-        if now <= until:
-            return False
-        if self._away_until is not None:
-            if now <= self._away_until:
-                return False
-            self._away_until = now + _AWAY_S
-        return True
-
 
 def check_request(request: PageRequest) -> None:
     """Refuse numbers and ids that no answer can be given for.
@@ -382,12 +269,12 @@ def check_request(request: PageRequest) -> None:
         InvalidInput: `field` names what is out of range.
     """
     check_slice(request.limit, request.offset)
-    _check_whole("around_limit", request.around_limit, LIMIT_MAX)
+    check_whole("around_limit", request.around_limit, LIMIT_MAX)
     for name, asked in (("members", request.members), ("scores", request.scores)):
         if len(asked) > LIMIT_MAX:
-            _check_whole(name, len(asked), LIMIT_MAX)
+            check_whole(name, len(asked), LIMIT_MAX)
     if request.around_rank is not None:
-        _check_whole("rank", request.around_rank, _OFFSET_MAX, least=1)
+        check_whole("rank", request.around_rank, OFFSET_MAX, least=1)
     if request.cursor is not None and request.offset:
         raise InvalidInput("a page starts at a cursor or at an offset, not both", field="offset")
     for member in request.members:
@@ -396,30 +283,5 @@ def check_request(request: PageRequest) -> None:
         check_member(request.around)
 
 
-def check_slice(limit: int, offset: int) -> None:
-    """Refuse a slice that no answer has.
-
-    Raises:
-        InvalidInput: `limit` is outside 0 to 1000, or `offset` outside 0 to 2^31 - 1.
-    """
-    _check_whole("limit", limit, LIMIT_MAX)
-    _check_whole("offset", offset, _OFFSET_MAX)
-
-
-def _check_whole(name: str, value: int, high: int, *, least: int = 0) -> None:
-    """Refuse anything but a whole number from `least` to `high`.
-
-    Raises:
-        InvalidInput: `field` is the name.
-    """
-    if type(value) is not int or not least <= value <= high:
-        raise InvalidInput(f"{name} is a whole number from {least} to {high}", field=name)
-
-
 def _nothing(_question: Question, _page: Page) -> None:
     pass
-
-
-def _make_room(remembered: MutableMapping[Any, Any]) -> None:
-    if len(remembered) >= _REMEMBERED_MAX:
-        remembered.clear()

@@ -39,7 +39,9 @@ class Judge:
             consistency.max_age_ms if self._need is Need.MAX_AGE else fallback_after_ms
         )
         self.compares = consistency.monotonic
-        self.waits = self._need is Need.AT_LEAST
+        # Half a batch is no state of the source: no token names it, and who has seen it could be
+        # shown less next. A writer asks for its write alone.
+        self._whole = self.compares and (self._seen is None or self._seen.snapshot is not None)
         self.wait_s = consistency.wait_ms / 1000
         self.answers_pending = consistency.or_pending
 
@@ -50,12 +52,18 @@ class Judge:
             freshness: as it was read.
             held_ms: how long ago that was.
         """
+        if self._whole and freshness.partial:
+            return False
         if self._seen is not None:
             return shows(freshness, self._seen)
         if self._age_ms_max is None:
             return True
         age_ms = freshness.staleness_ms
         return age_ms is not None and age_ms + held_ms <= self._age_ms_max
+
+    def waits_after(self, freshness: Freshness) -> bool:
+        """Whether an answer that isn't fresh enough is worth waiting for the next one."""
+        return self._need is Need.AT_LEAST or (self._whole and freshness.partial)
 
     def of_database(self, page: Page) -> Page:
         """PostgreSQL's own answer, judged by the snapshot of its own statement.
@@ -100,7 +108,13 @@ class Judge:
     @staticmethod
     def pending(page: Page) -> Page:
         """The answer without the old places of those who wait for a newer one."""
-        places = tuple(replace(place, rank=None, score=None, pending=True) for place in page.places)
+        places = tuple(
+            replace(
+                place, rank=None, score=None, pending=True,
+                rank_among=None, percentile=None, rank_before=None,
+            )
+            for place in page.places
+        )  # fmt: skip
         waiting = {place.member for place in places}
         entries = tuple(entry for entry in page.entries if entry.member not in waiting)
         return replace(page, entries=entries, places=places, around=())

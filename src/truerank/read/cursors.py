@@ -6,6 +6,7 @@ it was. So members who don't move are neither shown twice nor left out, whoever 
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ from truerank.errors import CursorGone, InvalidInput
 from truerank.model import Season
 
 _CHARS_MAX = 2000
+
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -45,12 +48,25 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 def text_of(season: Season, row: bytes, *, backward: bool) -> str:
     """A cursor for the rows after, or before, this one."""
-    cursor = Cursor(season.label, season.ranking, backward, row)
+    return encoded(Cursor(season.label, season.ranking, backward, row))
+
+
+def encoded(cursor: msgspec.Struct) -> str:
+    """A cursor as text."""
     return urlsafe_b64encode(msgspec.msgpack.encode(cursor)).rstrip(b"=").decode()
 
 
 def parse(text: str) -> Cursor:
-    """Read a cursor.
+    """Read a cursor of a page.
+
+    Raises:
+        InvalidInput: the text is none.
+    """
+    return decoded(text, Cursor)
+
+
+def decoded(text: str, kind: type[Kind]) -> Kind:
+    """Read a cursor of a kind.
 
     Raises:
         InvalidInput: the text is none.
@@ -59,7 +75,7 @@ def parse(text: str) -> Cursor:
         raise _no_cursor()
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        return msgspec.msgpack.decode(raw, type=Cursor)
+        return msgspec.msgpack.decode(raw, type=kind)
     except (binascii.Error, ValueError, msgspec.MsgspecError) as exc:
         raise _no_cursor() from exc
 

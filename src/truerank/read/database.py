@@ -1,5 +1,10 @@
 """Answers from PostgreSQL: the same questions, the same signatures, the same bytes."""
 
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
 from truerank.model import Board, Freshness, MemberState, Page, PageRequest, Season, Source
 from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
 from truerank.read.encode import Wanted, wanted
@@ -20,9 +25,23 @@ _DEFAULTS = {
     "p_dense": False,
 }
 _TYPES = {"p_members": "text[]", "p_marks": "bytea[]"}
+# What is read of the answer: always, and where something is sent. The rest would be empty.
+_ALWAYS = ("total", "slice_first", "slice_low", "slice_high", "epoch", "read_at", "fold_due")
+_COLUMNS = {
+    "p_limit": ("slice", "slice_better"),
+    "p_members": (
+        "member_places", "member_better", "member_keys", "member_up_to", "member_states",
+        "ban_ended",
+    ),
+    "p_around_limit": ("around_first", "around", "around_better"),
+    "p_compared": ("snapshot", "lives"),
+    "p_marks": ("counts",),
+}  # fmt: skip
 _LIFT = "SELECT truerank.lift_bans(%s::text[], %s)"
 _FOLD = "SELECT truerank.fold_populations(%s)"
 _FOLDED_MAX = 10_000
+_STATEMENTS_MAX = 256
+_APART_MAX = 4  # members: for the driver, to write an array of one is as much work as the rest
 
 
 def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]:
@@ -34,58 +53,63 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
     Source: `schema/functions/read_page.sql`.
     """
     asked = wanted(board, season, request)
-    query = _query(board, season, asked)
-    ((*page, ban_ended, fold_due),) = yield query
-    if fold_due:
+    query, columns = _query(board, season, asked)
+    (row,) = yield query
+    answer = dict(zip(columns, row, strict=True))
+    if answer["fold_due"]:
         yield Query(_FOLD, (_FOLDED_MAX,))
-    if ban_ended:
+    if answer.get("ban_ended"):
         yield Query(_LIFT, (list(asked.members), len(asked.members)))
-        ((*page, _, _),) = yield query
-    (
-        total, first, rows, better, low, high, befores, betters, keys, up_tos,
-        around_first, around_rows, around_better, counts, epoch, read_at, snapshot, lives,
-        states,
-    ) = page  # fmt: skip
-    places = [
-        MemberState(state)
-        if key is None
-        else RawPlace(before=before, better=better_n, sort_key=bytes(key), up_to=up_to)
-        for before, better_n, key, up_to, state in zip(
-            befores or (), betters or (), keys or (), up_tos or [0] * len(keys or ()), states or (),
-            strict=True,
-        )
-    ]  # fmt: skip
-    around = None
-    if around_first is not None:
-        around = RawSlice(
-            first=around_first,
-            rows=list(map(bytes, around_rows or ())),
-            better=around_better or 0,
-        )
+        (row,) = yield query
+        answer = dict(zip(columns, row, strict=True))
+    places = _places(answer) if asked.members else []
     raw = RawPage(
-        total=total,
-        slice=RawSlice(first=first, rows=list(map(bytes, rows or ())), better=better or 0),
-        low=low,
-        high=high,
+        total=answer["total"],
+        slice=_slice(answer, "slice"),
+        low=answer["slice_low"],
+        high=answer["slice_high"],
         places=places[1:] if request.around is not None else places,
-        around=around,
-        counts=counts or (),
+        around=None if answer.get("around_first") is None else _slice(answer, "around"),
+        counts=answer.get("counts", ()),
         freshness=Freshness(
             source=Source.DATABASE,
-            epoch=epoch.hex,
+            epoch=answer["epoch"].hex,
             generation=None,
             tick=None,
-            projected_through=read_at,
+            projected_through=answer["read_at"],
             staleness_ms=0,
-            token=None if snapshot is None else of_answer(snapshot, lives),
-            lives=lives,
+            token=of_answer(answer["snapshot"], answer["lives"])
+            if answer.get("snapshot") is not None
+            else None,
+            lives=answer.get("lives"),
         ),
     )
     return decode(board, season, request, raw)
 
 
-def _query(board: Board, season: Season, asked: Wanted) -> Query:
-    """One statement, so one snapshot."""
+def _slice(answer: Mapping[str, Any], name: str) -> RawSlice:
+    return RawSlice(
+        first=answer[f"{name}_first"],
+        rows=answer.get(name) or (),
+        better=answer.get(f"{name}_better") or 0,
+    )
+
+
+def _places(answer: Mapping[str, Any]) -> list[RawPlace | MemberState]:
+    befores = answer["member_places"]
+    return [
+        MemberState(state)
+        if key is None
+        else RawPlace(before=before, better=better, sort_key=key, up_to=up_to)
+        for before, better, key, state, up_to in zip(
+            befores, answer["member_better"], answer["member_keys"], answer["member_states"],
+            answer.get("member_up_to") or repeat(0, len(befores)), strict=True,
+        )
+    ]  # fmt: skip
+
+
+def _query(board: Board, season: Season, asked: Wanted) -> tuple[Query, Sequence[str]]:
+    """One statement, so one snapshot; and the names of its columns."""
     named = {
         "p_ranking": season.ranking,
         "p_row_bytes": row_bytes(board),
@@ -105,8 +129,32 @@ def _query(board: Board, season: Season, asked: Wanted) -> Query:
         "p_dense": asked.dense,
     }
     sent = {name: value for name, value in named.items() if value != _DEFAULTS.get(name)}
-    placed = ", ".join(
-        f"{name} => %s::{_TYPES[name]}" if name in _TYPES else f"{name} => %s" for name in sent
-    )
-    sql = f"SELECT * FROM truerank.read_page({placed})"  # noqa: S608 - the names are ours
-    return Query(sql, tuple(sent.values()))
+    apart = len(asked.members) if len(asked.members) <= _APART_MAX else 0
+    sql, columns = _statement(tuple(sent), apart)
+    params: list[Any] = []
+    for name, value in sent.items():
+        if apart and name == "p_members":
+            params += asked.members
+        else:
+            params.append(value)
+    return Query(sql, params), columns
+
+
+@lru_cache(maxsize=_STATEMENTS_MAX)
+def _statement(names: Sequence[str], apart: int) -> tuple[str, Sequence[str]]:
+    """The statement that sends these parameters, and the columns that it reads.
+
+    The same object each time: the driver then keeps what it knows of it.
+
+    Args:
+        names: of the parameters.
+        apart: so many members are sent one by one; 0: as an array.
+    """
+    columns = [*_ALWAYS, *(column for name in names for column in _COLUMNS.get(name, ()))]
+    values = {name: f"%s::{kind}" for name, kind in _TYPES.items()}
+    if apart:
+        values["p_members"] = f"ARRAY[{', '.join(['%s'] * apart)}]::text[]"
+    placed = ", ".join(f"{name} => {values.get(name, '%s')}" for name in names)
+    asked = ", ".join(columns)
+    sql = f"SELECT {asked} FROM truerank.read_page({placed})"  # noqa: S608 - the names are ours
+    return sql, columns

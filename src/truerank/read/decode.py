@@ -62,6 +62,7 @@ def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> 
     return Page(
         board=board.spec.key,
         season=season.label,
+        cohort=season.cohort,
         state=season.state,
         settled_at=season.settled_at,
         revision=season.revision,
@@ -157,12 +158,8 @@ def _entries(board: Board, part: RawSlice, numbering: Numbering) -> tuple[Entry,
     equal_bytes, whole_bytes = row_bytes(board), key_bytes(board)
     heads = [row[:equal_bytes] for row in part.rows]
     ranks, scores = _ranks(part, numbering, heads), score_texts(board, heads)
-    return tuple(
-        [
-            Entry(rank=rank, member=row[whole_bytes:].decode(), score=score)
-            for rank, row, score in zip(ranks, part.rows, scores, strict=True)
-        ]
-    )
+    members = [row[whole_bytes:].decode() for row in part.rows]
+    return tuple(map(Entry, ranks, members, scores))
 
 
 def _ranks(part: RawSlice, numbering: Numbering, heads: Sequence[bytes]) -> Sequence[int]:

@@ -61,7 +61,9 @@ def wanted(board: Board, season: Season, request: PageRequest) -> Wanted:
         limit=request.limit,
         members=request.members if request.around is None else (request.around, *request.members),
         around_place=None if request.around_rank is None else request.around_rank - 1,
-        around_limit=request.around_limit,
+        around_limit=0
+        if request.around is None and request.around_rank is None
+        else request.around_limit,
         up_to=request.percentile,
         marks=[mark for score, ties in request.scores for mark in _marks(board, score, ties)],
         token=request.token,

@@ -23,7 +23,7 @@ class ExplainedEvent:
     value: Decimal  # what counts
     first_value: Decimal  # what was submitted
     ties: tuple[int, ...]
-    state: str  # counted, amended, void, ended, or carried: see event_id
+    state: str  # counted, amended, void, ended, merged, or carried: see event_id
     source: str | None
     metadata: Any
 

@@ -53,6 +53,7 @@ class Floors:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._groups: dict[int, _Group] = {}
+        self._all_doubted_at: float | None = None  # monotonic, in seconds
 
     def learn(
         self, group: int, privacy_tick: int, *, asked_at: float, epoch: str | None = None
@@ -78,6 +79,8 @@ class Floors:
     def doubt(self, groups: Iterable[int] | None) -> None:
         """Ask PostgreSQL again before one of these groups is read; None: before any is."""
         with self._lock:
+            if groups is None:
+                self._all_doubted_at = time.monotonic()
             for group in list(self._groups) if groups is None else groups:
                 known = self._known(group)
                 known.privacy_tick, known.doubted_at = _UNTOLD, time.monotonic()
@@ -117,4 +120,7 @@ class Floors:
         known = self._groups.get(group)
         if known is None:
             known = self._groups[group] = _Group()
+            if self._all_doubted_at is not None:
+                # What is being asked of it at this moment may be from before.
+                known.privacy_tick, known.doubted_at = _UNTOLD, self._all_doubted_at
         return known

@@ -23,6 +23,9 @@ _FIRST_DAY = date(1970, 1, 1)
 _FIRST_MONDAY = date(1969, 12, 29)
 
 
+_COHORT = 9
+
+
 class _Period(IntEnum):
     ALL = 1
     DAY = 2
@@ -136,18 +139,25 @@ class Pending:
         """Seconds until the next notice may go out; None where nothing waits."""
         return None if self._kind is None else max(0.0, self._next_at - now)
 
-    def take(self, now: float) -> Notice:
-        """The one notice that stands for all that waited."""
+    def take(self, now: float, *, unseen: frozenset[int] = frozenset()) -> Notice | None:
+        """The one notice that stands for all that waited; None where nothing is left of it.
+
+        Args:
+            now: the monotonic time, in seconds.
+            unseen: rankings of which it says nothing: what goes on behind a freeze.
+        """
         assert self._kind is not None, "the caller asked whether something is due"
-        notice = Notice(
-            kind=self._kind,
-            generation=self._generation,
-            tick=self._tick,
-            seasons=_labels(self._rankings),
-        )
-        self._next_at = now + self._gap_s
+        kind, rankings = self._kind, self._rankings
         self._kind, self._rankings = None, set()
-        return notice
+        if kind is Kind.HINT and rankings and rankings & unseen:
+            # Cohorts change with their season, and what is left names its own season.
+            rankings = {each for each in rankings - unseen if not _is_cohort(each)}
+            if not rankings:
+                return None
+        self._next_at = now + self._gap_s
+        return Notice(
+            kind=kind, generation=self._generation, tick=self._tick, seasons=_labels(rankings)
+        )
 
 
 def current(prefix: str, group: int) -> Steps[tuple[str | None, int | None]]:
@@ -163,6 +173,10 @@ def current(prefix: str, group: int) -> Steps[tuple[str | None, int | None]]:
     generation = pointed.decode()
     (tick,) = yield HashGet(keys.generation(generation).meta, ("tick",))
     return (generation, int(tick)) if tick else (None, None)
+
+
+def _is_cohort(ranking: int) -> bool:
+    return (ranking >> 32) & 0xF == _COHORT
 
 
 def _labels(rankings: Iterable[int] | None) -> tuple[str, ...] | None:

@@ -26,6 +26,7 @@ def spread(board: Board, page: Page) -> Histogram:
     return Histogram(
         board=page.board,
         season=page.season,
+        cohort=page.cohort,
         state=page.state,
         total=page.total,
         buckets=tuple(

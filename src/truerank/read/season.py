@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from truerank.command.submit import check_text
@@ -10,7 +11,9 @@ from truerank.model import Board, Season
 from truerank.steps import Query, Steps
 
 _FIND = "SELECT * FROM truerank.find_season(%s, %s)"
+_FIND_AT = "SELECT * FROM truerank.find_season(%s, NULL, %s)"
 _SHOWN = "SELECT * FROM truerank.shown_ranking(%s)"
+_FROZEN = "SELECT truerank.frozen_rankings(%s)"
 _LIST = "SELECT * FROM truerank.seasons(%s, %s, %s::integer, %s::integer)"
 _CHARS_MAX = 100
 
@@ -34,6 +37,22 @@ def find_season(board: Board, label: str | None) -> Steps[Season]:
     return _season(board, rows[0])
 
 
+def season_at(board: Board, at: datetime) -> Steps[Season]:
+    """The season that answered for the board at an instant, as it is today.
+
+    Raises:
+        SeasonUnknown: none did.
+
+    Source: `schema/functions/find_season.sql`.
+    """
+    rows = yield Query(_FIND_AT, (board.id, at))
+    if not rows:
+        raise SeasonUnknown(
+            f"board {board.spec.key!r} had no season at {at.isoformat()}", field="season"
+        )
+    return _season(board, rows[0])
+
+
 def shown_season(season: Season) -> Steps[tuple[Season, int | None]]:
     """What the public is shown in place of a season, and the privacy tick it was told with.
 
@@ -47,6 +66,15 @@ def shown_season(season: Season) -> Steps[tuple[Season, int | None]]:
     ((ranking, frozen_at, projected, privacy_tick),) = rows
     shown = replace(season, ranking=ranking, frozen_at=frozen_at, projected=projected)
     return shown, privacy_tick
+
+
+def frozen_rankings(board_id: int) -> Steps[frozenset[int]]:
+    """The numbers of a board's seasons that are frozen.
+
+    Source: `schema/functions/frozen_rankings.sql`.
+    """
+    ((rankings,),) = yield Query(_FROZEN, (board_id,))
+    return frozenset(rankings)
 
 
 def list_seasons(

@@ -5,12 +5,29 @@ reader keeps only 53 bits of a number; ranks, totals and counts are numbers. Tim
 in UTC with microseconds; null where there is none.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from truerank.model import Board, Entry, Freshness, Histogram, Page, Place, Profile, Receipt, Season
+from truerank.model import (
+    Board,
+    Delivery,
+    Entry,
+    Freshness,
+    Histogram,
+    MemberState,
+    Page,
+    Place,
+    Profile,
+    Receipt,
+    Season,
+    Webhook,
+)
 from truerank.read.status import Status
+
+if TYPE_CHECKING:  # it loads a driver
+    from truerank.read.exported import ExportHead
 
 Shape = dict[str, Any]
 
@@ -22,34 +39,52 @@ def page_json(page: Page) -> Shape:
 
     Returns:
         `{"board", "season", "state", "total", "entries": [{"rank", "member", "score"}], "next",
-        "previous", "freshness"}`; the cursors are null at the ends.
+        "previous", "freshness"}`; the cursors are null at the ends. Where ranks are compared with
+        those at an earlier instant, also `since`, and in each row `rank_before` and `change`.
     """
-    shape = _head(page) | {"entries": [entry_json(entry) for entry in page.entries]}
+    shape = _head(page) | {"entries": _entries(page, page.entries)}
     shape |= {"next": page.next, "previous": page.previous}
     if page.places:
-        shape |= {"place": _place(page.places[0]), "around": [entry_json(e) for e in page.around]}
+        shape |= {"place": _place(page, page.places[0]), "around": _entries(page, page.around)}
     return shape | {"freshness": freshness_json(page.freshness)}
 
 
-def place_json(page: Page) -> Shape:
+def place_json(page: Page, *, percentile: bool = False) -> Shape:
     """The place of the one member asked for; `rank` and `score` are null where it has none.
 
+    Args:
+        page: the answer.
+        percentile: whether it was asked for.
+
     Returns:
-        `{"board", "season", "state", "total", "place": {"rank", "member", "score"}, "freshness"}`.
+        `{"board", "season", "state", "total", "place": {"rank", "member", "score"}, "freshness"}`;
+        the place with its own `state` where it is withheld.
     """
     (place,) = page.places
-    return _head(page) | {"place": _place(place), "freshness": freshness_json(page.freshness)}
+    asked = ("percentile",) if percentile else ()
+    return _head(page) | {
+        "place": _place(page, place, asked),
+        "freshness": freshness_json(page.freshness),
+    }
 
 
-def places_json(page: Page) -> Shape:
+def places_json(page: Page, *, among: bool = False, percentile: bool = False) -> Shape:
     """The places of all members asked for, in the order asked.
+
+    Args:
+        page: the answer.
+        among: whether it was asked for.
+        percentile: likewise.
 
     Returns:
         `{"board", "season", "state", "total", "places": [{"rank", "member", "score"}],
         "freshness"}`; each place with `rank_among` and `percentile` where asked for.
     """
+    asked = [
+        name for name, is_asked in (("rank_among", among), ("percentile", percentile)) if is_asked
+    ]
     return _head(page) | {
-        "places": [_place(place) for place in page.places],
+        "places": [_place(page, place, asked) for place in page.places],
         "freshness": freshness_json(page.freshness),
     }
 
@@ -63,8 +98,8 @@ def around_json(page: Page) -> Shape:
     """
     (place,) = page.places
     return _head(page) | {
-        "place": _place(place),
-        "around": [entry_json(entry) for entry in page.around],
+        "place": _place(page, place),
+        "around": _entries(page, page.around),
         "freshness": freshness_json(page.freshness),
     }
 
@@ -86,7 +121,7 @@ def window_json(page: Page) -> Shape:
         "freshness"}`.
     """
     return _head(page) | {
-        "around": [entry_json(entry) for entry in page.around],
+        "around": _entries(page, page.around),
         "freshness": freshness_json(page.freshness),
     }
 
@@ -123,6 +158,20 @@ def histogram_json(histogram: Histogram) -> Shape:
     }
 
 
+def export_json(head: "ExportHead") -> Shape:
+    """What the rows of an export are of.
+
+    Returns:
+        `{"board", "season", "state", "freshness"}`.
+    """
+    season = head.season
+    return (
+        {"board": season.board, "season": season.label, "state": season.state}
+        | _settled(season)
+        | {"freshness": freshness_json(head.freshness)}
+    )
+
+
 def entry_json(entry: Entry) -> Shape:
     """One row of a ranking; with `name` and `details` where names were asked for and known."""
     shape = {"rank": entry.rank, "member": entry.member, "score": entry.score}
@@ -132,7 +181,8 @@ def entry_json(entry: Entry) -> Shape:
 def freshness_json(freshness: Freshness) -> Shape:
     """How true an answer is; `token` only where asked for.
 
-    `frozen_at`, `partial` and `settled` only where they hold.
+    `as_of` where the board was asked for as it stood then; `frozen_at`, `partial` and `settled`
+    only where they hold.
     """
     shape: Shape = {
         "source": freshness.source.value,
@@ -142,6 +192,8 @@ def freshness_json(freshness: Freshness) -> Shape:
         "projected_through": time_text(freshness.projected_through),
         "staleness_ms": freshness.staleness_ms,
     }
+    if freshness.as_of is not None:
+        shape["as_of"] = time_text(freshness.as_of)
     if freshness.frozen_at is not None:
         shape["frozen_at"] = time_text(freshness.frozen_at)
     if freshness.partial:
@@ -150,6 +202,8 @@ def freshness_json(freshness: Freshness) -> Shape:
         shape["settled"] = True
     if freshness.token is not None:
         shape["token"] = freshness.token
+        if freshness.lives is not None:
+            shape["lives"] = freshness.lives
     return shape
 
 
@@ -216,6 +270,22 @@ def board_json(board: Board) -> Shape:
     }
 
 
+def webhook_json(webhook: Webhook) -> Shape:
+    """A receiver, field by field as in `truerank.Webhook`; without what may be a secret."""
+    shape = asdict(webhook) | {"url": webhook.shown_url, "kinds": list(webhook.kinds)}
+    for name in ("former_until", "paused_until", "made_at", "oldest_at"):
+        shape[name] = time_text(shape[name])
+    return shape
+
+
+def delivery_json(delivery: Delivery) -> Shape:
+    """A delivery, field by field as in `truerank.Delivery`."""
+    shape = asdict(delivery) | {"id": digits(delivery.id)}
+    for name in ("occurred_at", "attempted_at", "due_at", "ended_at"):
+        shape[name] = time_text(shape[name])
+    return shape
+
+
 def status_json(status: Status) -> Shape:
     """One look at both stores, field by field as in `truerank.read.status.Status`."""
     shape: Shape = {}
@@ -249,7 +319,15 @@ def _head(page: Page | Histogram) -> Shape:
         "season": page.season,
         "state": page.state,
         "total": page.total,
+        **({} if page.cohort is None else {"cohort": page.cohort}),
+        **_since(page),
     } | _settled(page)
+
+
+def _since(page: Page | Histogram) -> Shape:
+    if isinstance(page, Histogram) or page.since is None:
+        return {}
+    return {"since": time_text(page.since)}
 
 
 def _settled(of: Page | Histogram | Season) -> Shape:
@@ -258,15 +336,27 @@ def _settled(of: Page | Histogram | Season) -> Shape:
     return {"settled_at": time_text(of.settled_at), "revision": of.revision}
 
 
-def _place(place: Place) -> Shape:
+def _entries(page: Page, entries: Iterable[Entry]) -> list[Shape]:
+    return [_moved(page, entry_json(entry), entry) for entry in entries]
+
+
+def _moved(page: Page, shape: Shape, row: Entry | Place) -> Shape:
+    """With the rank at an earlier instant, and the change since, where the page tells them."""
+    if page.since is None:
+        return shape
+    return shape | {"rank_before": row.rank_before, "change": row.change}
+
+
+def _place(page: Page, place: Place, asked: Collection[str] = ()) -> Shape:
     shape: Shape = {"rank": place.rank, "member": place.member, "score": place.score}
     if place.pending:
         shape["pending"] = True
-    if place.rank_among is not None:
-        shape["rank_among"] = place.rank_among
-    if place.percentile is not None:
-        shape["percentile"] = place.percentile
-    return shape | _profile(place.profile)
+    if place.state is not MemberState.ACTIVE:
+        shape["state"] = place.state.value
+    for name in ("rank_among", "percentile"):
+        if name in asked:
+            shape[name] = getattr(place, name)
+    return _moved(page, shape | _profile(place.profile), place)
 
 
 def _profile(profile: Profile | None) -> Shape:

@@ -29,4 +29,5 @@ def read_standing(board: Board, season: Season, member: str) -> Steps[Standing |
         event_id=event_id,
         occurred_at=occurred_at,
         metadata=metadata,
+        frozen_at=season.frozen_at,
     )

@@ -21,6 +21,7 @@ _FILLINGS = "SELECT grp, cause, rows, rows_about, checked FROM truerank.fillings
 _RECONCILED = """
     SELECT ended_at, age_ms, took_ms, checked, drift, unrepaired, ahead, checked_now
     FROM truerank.reconciled()"""
+_WEBHOOKS = "SELECT waiting, parked, oldest_age_ms, disabled FROM truerank.webhook_state()"
 _META = ("epoch", "snapshot", "through", "cursor")
 _RECONCILED_NAMES = (
     "reconciled_at",
@@ -104,6 +105,10 @@ class Status:
     reconciled_unrepaired: int | None = None  # what of it could not be mended
     reconciled_ahead: int | None = None  # standings that are newer than PostgreSQL's
     reconciling_standings: int | None = None  # compared so far by the comparison under way
+    deliveries_waiting: int | None = None  # by webhook; counted up to 10,000 of a receiver
+    deliveries_parked: int | None = None  # that were given up
+    delivery_oldest_age_ms: int | None = None  # of those that wait
+    webhooks_disabled: int | None = None
     dead_rows: int | None = None  # of the score table, as PostgreSQL estimates
     held_back: tuple[HeldBack, ...] = ()
     redis_error: str | None = None
@@ -277,6 +282,7 @@ def _look_at_database(found: Status, copies: list[_Copy], expected: Expected) ->
     held = yield Query(_HELD)
     fillings = yield Query(_FILLINGS)
     (reconciled,) = yield Query(_RECONCILED)
+    ((deliveries, deliveries_parked, delivery_age_ms, disabled),) = yield Query(_WEBHOOKS)
     ages = {
         copy.group: max(0, _ms(told_at, datetime.fromisoformat(copy.through))) for copy in copies
     }
@@ -316,6 +322,10 @@ def _look_at_database(found: Status, copies: list[_Copy], expected: Expected) ->
         parked_rows=parked,
         parked_rankings=parked_rankings,
         **dict(zip(_RECONCILED_NAMES, reconciled, strict=True)),
+        deliveries_waiting=deliveries,
+        deliveries_parked=deliveries_parked,
+        delivery_oldest_age_ms=delivery_age_ms,
+        webhooks_disabled=disabled,
         dead_rows=dead_rows,
         held_back=tuple(
             HeldBack(kind=kind, name=name, age_ms=age, xids=xids, held=n)

@@ -1,7 +1,8 @@
 """Whether an installation is well: one judgement for people, metrics and health checks. Pure.
 
 `degraded`: somebody is served worse than promised, or soon will be. `lagging`: everything works,
-and what is shown is older than it should be. What to do stands beside each reason.
+and what is shown, or was told by webhook, is older than it should be. What to do stands beside each
+reason.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _LAG_MS_MAX = 5_000
 _SILENCE_MS_MAX = 4_000
+_DELIVERY_MS_MAX = 3_600_000
 _HEARTBEATS_MAX = 3
 _TURNS_MAX = 2
 _LARGE = 0.5  # of the size from which copies are given up
@@ -75,6 +77,7 @@ def judge(status: "Status", expected: Expected) -> tuple[Problem, ...]:
         *_projection(status, expected),
         *_reconciled(status),
         *_outbox(status, expected),
+        *_webhooks(status),
     ]
     return tuple(sorted(found, key=lambda problem: problem.verdict is not Verdict.DEGRADED))
 
@@ -201,6 +204,30 @@ def _outbox(status: "Status", expected: Expected) -> Iterator[Problem]:
             f" {bytes_words(expected.outbox_bytes_max)} copies that are behind are given up",
             "`truerank doctor` names what keeps it from being emptied; bring Redis back, or make"
             " room and raise TRUERANK_OUTBOX_BYTES_MAX",
+        )
+
+
+def _webhooks(status: "Status") -> Iterator[Problem]:
+    """What receivers were to be told of and weren't. Nobody who reads is served worse for it."""
+    if status.webhooks_disabled and status.deliveries_waiting:
+        yield _lagging(
+            "webhook_disabled",
+            f"{status.webhooks_disabled} webhooks are disabled, and deliveries wait",
+            "`truerank webhook list` says which, and why; then `truerank webhook change NAME"
+            " --enable`, or remove it",
+        )
+    elif (status.delivery_oldest_age_ms or 0) > _DELIVERY_MS_MAX:
+        yield _lagging(
+            "deliveries_late",
+            f"deliveries by webhook have waited for {_s(status.delivery_oldest_age_ms or 0)}",
+            "`truerank webhook list` says of whom; `truerank webhook test NAME` why",
+        )
+    if status.deliveries_parked:
+        yield _lagging(
+            "deliveries_parked",
+            f"{status.deliveries_parked} deliveries by webhook were given up",
+            "`truerank webhook deliveries NAME --state parked` tells why; mend that, then"
+            " `truerank webhook retry NAME`",
         )
 
 

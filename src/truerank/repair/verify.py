@@ -18,6 +18,7 @@ from truerank.client import Truerank
 from truerank.connections import translate, urls
 from truerank.errors import TruerankError
 from truerank.model import Source
+from truerank.repair.cohorts import check_cohorts
 from truerank.repair.recount import recount
 from truerank.repair.reference import Reference, snapshot_of
 from truerank.repair.settlement import check_settlement
@@ -111,8 +112,9 @@ def _attempt(walks: Walks, ways: _Ways, *, last: bool) -> Verification:
         if not moving or last:
             ways.progress("events")
             own.append(recount(conn, walks.season))
-            settlement = check_settlement(conn, walks.season)
-            own += [] if settlement is None else [settlement]
+            for check in (check_settlement, check_cohorts):
+                checked = check(conn, walks.season)
+                own += [] if checked is None else [checked]
     # What the source says of itself is of one snapshot, whatever came after it.
     paths = own if moving else own + paths
     if not all(path.same for path in paths):
@@ -156,7 +158,7 @@ def _walked(
         yield walks.places(source, reference)
         yield walks.windows(source, reference)
     ways.progress("export")
-    yield walks.export(ways.database_url, reference)
+    yield walks.export(reference)
     if ways.url is not None:
         ways.progress("http")
         yield walks.http(ways.url, reference)

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from truerank.client import Truerank
 from truerank.errors import InvalidInput, ProjectionUnavailable, TruerankError
-from truerank.exporting import export_rows
 from truerank.model import Board, Entry, Numbering, Page, Season, Source
 from truerank.repair.reference import Reference
 from truerank.repair.verified import EXAMPLES_MAX, Difference, PathResult, Row, digest_line
@@ -58,13 +57,11 @@ class Walks:
         yield _listed(source.value, reference, self._forward(source), most=most)
         yield self._backward(source, reference)
 
-    def export(self, database_url: str, reference: Reference) -> PathResult:
+    def export(self, reference: Reference) -> PathResult:
         """The rows that a file would have."""
-        rows = (
-            (row.rank, row.member, row.score)
-            for row in export_rows(database_url, self.board, self.season)
-        )
-        return _listed("export", reference, rows)
+        with self.client.export(self.board.spec.key, self.season.label) as exported:
+            rows = ((row.rank, row.member, row.score) for row in exported)
+            return _listed("export", reference, rows)
 
     def http(self, url: str, reference: Reference) -> PathResult:
         """All pages over HTTP, each at least as new as the reference.

@@ -5,13 +5,14 @@ What names no member is asked by many alike, and may be answered from what is he
 
 from functools import partial
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
 from truerank.command.board import PERIODS
 from truerank.errors import InvalidInput
-from truerank.model import Numbering
-from truerank.read.answers import LIMIT_MAX
+from truerank.model import MemberState, Numbering, Page
+from truerank.paging import LIMIT_MAX
 from truerank.read.shapes import (
     around_json,
     between_json,
@@ -26,18 +27,20 @@ from truerank.read.shapes import (
 from truerank.serve.params import NEEDS, Params, board_of, called
 from truerank.serve.replies import answer, reply
 from truerank.serve.service import service_of
-from truerank.serve.sharing import answer_shared
+from truerank.serve.sharing import answer_shared, within
 
 TOP_ROWS = 10
 AROUND_ROWS = 11
 BESIDE_ROWS = 5  # of the neighbourhood beside a top list
-_EVERY = ("season", "source", *NEEDS)
+_EVERY = ("season", "cohort", "cohort_of", "source", *NEEDS)
+_BACK = ("as_of", "since")
 
 
 async def top(request: Request) -> Response:
     """`GET /v1/boards/{board}/top?season=&limit=&offset=&cursor=&member=&around=&numbering=`."""
     params = Params(
-        request, (*_EVERY, "limit", "offset", "cursor", "member", "around", "numbering", "names")
+        request,
+        (*_EVERY, *_BACK, "limit", "offset", "cursor", "member", "around", "numbering", "names"),
     )
     member = params.text("member")
     if member is None and params.text("around") is not None:
@@ -53,6 +56,8 @@ async def top(request: Request) -> Response:
         around_limit=params.number("around", BESIDE_ROWS),
         names=params.flag("names"),
         numbering=_numbering(params),
+        as_of=params.instant("as_of"),
+        since=params.instant("since"),
     )
     if member is None:
         return await answer_shared(request, params, asked, page_json)
@@ -61,56 +66,67 @@ async def top(request: Request) -> Response:
         params.text("season"),
         consistency=params.consistency(),
         source=params.source(),
+        **within(params),
     )
-    return answer(request, page_json(page))
+    return answer(request, page_json(_seen_by(request, page)))
 
 
 async def place(request: Request) -> Response:
     """`GET /v1/boards/{board}/member?member=&season=&percentile=&numbering=`."""
-    params = Params(request, (*_EVERY, "member", "percentile", "numbering", "names"))
+    params = Params(request, (*_EVERY, *_BACK, "member", "percentile", "numbering", "names"))
+    percentile = params.flag("percentile")
     page = await service_of(request).truerank.place(
         board_of(request),
         params.required("member"),
         params.text("season"),
-        percentile=params.flag("percentile"),
+        percentile=percentile,
         names=params.flag("names"),
         numbering=_numbering(params),
+        as_of=params.instant("as_of"),
+        since=params.instant("since"),
         consistency=params.consistency(),
         source=params.source(),
+        **within(params),
     )
-    return answer(request, place_json(page))
+    return answer(request, place_json(_seen_by(request, page), percentile=percentile))
 
 
 async def places(request: Request) -> Response:
     """`GET /v1/boards/{board}/members?member=a&member=b&season=&among=&percentile=&numbering=`."""
     params = Params(
-        request, (*_EVERY, "among", "percentile", "numbering", "names"), repeated="member"
+        request, (*_EVERY, *_BACK, "among", "percentile", "numbering", "names"), repeated="member"
     )
     if not params.many:
         raise InvalidInput(f"member is given 1 to {LIMIT_MAX} times", field="member")
+    among, percentile = params.flag("among"), params.flag("percentile")
     page = await service_of(request).truerank.places(
         board_of(request),
         params.many,
         params.text("season"),
-        among=params.flag("among"),
-        percentile=params.flag("percentile"),
+        among=among,
+        percentile=percentile,
         names=params.flag("names"),
         numbering=_numbering(params),
+        as_of=params.instant("as_of"),
+        since=params.instant("since"),
         consistency=params.consistency(),
         source=params.source(),
+        **within(params),
     )
-    return answer(request, places_json(page))
+    shape = places_json(_seen_by(request, page), among=among, percentile=percentile)
+    return answer(request, shape)
 
 
 async def around(request: Request) -> Response:
     """`GET /v1/boards/{board}/around?member=&rank=&limit=&season=&numbering=`."""
-    params = Params(request, (*_EVERY, "member", "rank", "limit", "numbering", "names"))
+    params = Params(request, (*_EVERY, *_BACK, "member", "rank", "limit", "numbering", "names"))
     member, rank = params.text("member"), params.text("rank")
     if (member is None) == (rank is None):
         raise InvalidInput("give the member or the rank in the middle", field="member")
     client = service_of(request).truerank
     limit, numbering = params.number("limit", AROUND_ROWS), _numbering(params)
     names = params.flag("names")
+    as_of, since = params.instant("as_of"), params.instant("since")
     if member is None:
         asked = partial(
             client.around_rank,
@@ -118,6 +134,8 @@ async def around(request: Request) -> Response:
             limit=limit,
             names=names,
             numbering=numbering,
+            as_of=as_of,
+            since=since,
         )
         return await answer_shared(request, params, asked, window_json)
     page = await client.around(
@@ -127,10 +145,13 @@ async def around(request: Request) -> Response:
         limit=limit,
         names=names,
         numbering=numbering,
+        as_of=as_of,
+        since=since,
         consistency=params.consistency(),
         source=params.source(),
+        **within(params),
     )
-    return answer(request, around_json(page))
+    return answer(request, around_json(_seen_by(request, page)))
 
 
 async def between(request: Request) -> Response:
@@ -189,6 +210,18 @@ async def seasons(request: Request) -> Response:
         offset=params.number("offset", 0),
     )
     return reply({"board": board, "seasons": [season_json(season) for season in found]})
+
+
+def _seen_by(request: Request, page: Page) -> Page:
+    """The page as who asks may see it: why a member has no place is for itself and operators.
+
+    This service can't tell who asks. A product shows members their own view by an operators' server
+    or by the client, having made sure who they are.
+    """
+    if service_of(request).settings.operator:
+        return page
+    places = tuple(replace(place, state=MemberState.ACTIVE) for place in page.places)
+    return replace(page, places=places)
 
 
 def _numbering(params: Params) -> Numbering:

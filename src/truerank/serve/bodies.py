@@ -208,7 +208,7 @@ def _event(given: EventIn) -> ScoreEvent:
     return ScoreEvent(
         event_id=given.event_id,
         member=given.member,
-        value=_value(given.value),
+        value=score_value(given.value),
         occurred_at=None
         if given.occurred_at is None
         else read_instant(given.occurred_at, "occurred_at"),
@@ -217,7 +217,12 @@ def _event(given: EventIn) -> ScoreEvent:
     )
 
 
-def _value(value: Any) -> int | str:
+def score_value(value: Any) -> int | str:
+    """The value of an event: a whole number, or text with digits.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
     if type(value) is int or (isinstance(value, str) and _DIGITS.fullmatch(value)):
         return value
     # 46.0 too: readers of JSON differ in what a fraction is rounded to, digits as text don't.

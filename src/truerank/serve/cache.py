@@ -23,6 +23,7 @@ from starlette.types import Scope
 from truerank.aio import Truerank
 from truerank.ending import ended
 from truerank.model import Consistency, Freshness, Histogram, Need, Page, Season, Source
+from truerank.read.cohorts import InCohort, is_current
 from truerank.read.consistency import Judge
 from truerank.read.hints import Hint
 from truerank.serve.feed import Feed
@@ -45,7 +46,7 @@ class Question:
 
     key: Hashable
     board: str
-    season: str | None
+    season: str | InCohort | None
     cursor: str | None
     read: Callable[[Consistency], Awaitable[Page | Histogram]]
     encode: Callable[[Any], Encoded]
@@ -223,9 +224,7 @@ class Pages:
 
     async def _read(self, flight: _Flight, question: Question, consistency: Consistency) -> _Held:
         board, season, _ = await self._client.run(
-            self._client.operations.answers.located(
-                question.board, question.season, question.cursor
-            )
+            self._client.operations.known.located(question.board, question.season, question.cursor)
         )
         await self._feed.follow(board.group)
         flight.ranking = season.ranking
@@ -272,6 +271,6 @@ class Pages:
 
 
 def _until(question: Question, season: Season) -> float | None:
-    if question.season is None and question.cursor is None and season.ends_at is not None:
+    if is_current(question.season) and question.cursor is None and season.ends_at is not None:
         return season.ends_at.timestamp()
     return None

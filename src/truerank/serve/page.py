@@ -10,6 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from truerank.serve.replies import has_already
+
 _FILES = {
     "/": ("index.html", "text/html"),
     "/web/page.js": ("page.js", "text/javascript"),
@@ -51,7 +53,7 @@ def _serving(file: _File) -> Callable[[Request], Coroutine[Any, Any, Response]]:
     headers = _HEADERS | {"etag": file.etag}
 
     async def serve(request: Request) -> Response:
-        if request.headers.get("if-none-match") == file.etag:
+        if has_already(request.scope, file.etag):
             return Response(status_code=304, headers=headers)
         return Response(file.content, media_type=file.media_type, headers=headers)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
 
@@ -12,8 +13,9 @@ from starlette.requests import Request
 from truerank.command.board import Choice, choice
 from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
+from truerank.instants import read_instant
 from truerank.model import Consistency, Source
-from truerank.read.answers import LIMIT_MAX
+from truerank.paging import LIMIT_MAX
 from truerank.read.consistency import consistency_of
 
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -135,6 +137,10 @@ class Params:
             raise InvalidInput(f"{name} is a whole number such as 20", field=name)
         return int(value)
 
+    def number_or_none(self, name: str) -> int | None:
+        """As `number`; None where it isn't given."""
+        return None if self.text(name) is None else self.number(name, 0)
+
     def numbers(self, name: str) -> tuple[int, ...]:
         """Whole numbers, with a sign or not, and commas between; none where it isn't given.
 
@@ -172,6 +178,15 @@ class Params:
         """All that is given but these, the same for any order that means the same."""
         one = sorted((name, value) for name, value in self._one.items() if name not in names)
         return (*one, *(("", value) for value in self.many))
+
+    def instant(self, name: str) -> datetime | None:
+        """A time such as `2026-08-29T12:00:00Z`; None where it isn't given.
+
+        Raises:
+            InvalidInput: another spelling; a plus sign in an address is spelt %2B.
+        """
+        value = self.text(name)
+        return None if value is None else read_instant(value, name)
 
     def source(self) -> Source | None:
         """The store that is insisted on; None: whichever can answer.

@@ -2,8 +2,11 @@
 
 import hashlib
 import math
+import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -12,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from truerank.errors import NotSettled, TruerankError
+from truerank.errors import NotSettled, SeasonNotOver, TruerankError
 from truerank.read.shapes import time_text
 from truerank.serve.errors import RETRY_AFTER_S, HttpRefusal, status_of
 
@@ -21,6 +24,11 @@ _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 _MESSAGE_CHARS_MAX = 500
 _AGE = "staleness_ms"
 _AGE_HEADER = b"truerank-staleness-ms"
+_BESIDE_FRESHNESS = ("season", "state", "settled_at", "revision")
+_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')  # RFC 9110, 8.8.3
+_BLANKS = " \t"
+_PLAIN = "!#$&'()*+,/:;=?@[]"  # what isn't encoded of a label, beside letters, digits and `_.-~`
+_IF_NONE_MATCH = b"if-none-match"
 _JSON = (b"content-type", b"application/json")
 _UNAVAILABLE = 503
 _INTERNAL = 500
@@ -40,7 +48,8 @@ def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) 
 class Encoded:
     """An answer as bytes, but for its age, which is written into it whenever it leaves.
 
-    The tag names what is shown, not when: who has it already is told how fresh it is by now.
+    The tag names what is shown, not when: who has it already is told how fresh it is by now. So it
+    is a weak one (RFC 9110, 8.8.1): two answers of one tag may differ in their age.
 
     Args:
         shape: with its freshness, which leaves as the last of its fields.
@@ -62,13 +71,10 @@ class Encoded:
         rest = msgspec.json.encode({name: freshness[name] for name in names[at + 1 :]})
         self._after = b"}}" if rest == b"{}" else b"," + rest[1:] + b"}"
         digest = hashlib.sha256(head + freshness["epoch"].encode()).hexdigest()
-        self.etag = f'"{digest[:32]}"'
+        self.etag = f'W/"{digest[:32]}"'
         headers = _HEADERS | {"cache-control": "private, no-cache", "etag": self.etag}
-        headers |= {
-            _header(name): str(value)
-            for name, value in freshness.items()
-            if value is not None and name not in {"partial", "settled", _AGE}
-        }
+        headers |= freshness_headers(shape)
+        headers.pop(_AGE_HEADER.decode(), None)  # it is another one whenever it leaves
         self._fixed = [(name.encode(), value.encode()) for name, value in headers.items()]
 
     @property
@@ -88,9 +94,8 @@ class Encoded:
         if self._staleness_ms is not None:
             age = b"%d" % (self._staleness_ms + held_ms)
             headers.append((_AGE_HEADER, age))
-        for name, value in scope["headers"]:
-            if name == b"if-none-match" and self.etag in _tags(value.decode("latin-1")):
-                return _Bytes(304, b"", headers)
+        if has_already(scope, self.etag):
+            return _Bytes(304, b"", headers)
         body = b"%b%b%b" % (self._before, age, self._after)
         headers += (_JSON, (b"content-length", b"%d" % len(body)))
         return _Bytes(200, body, headers)
@@ -116,13 +121,39 @@ def _open(fields: dict[str, Any]) -> bytes:
     return msgspec.json.encode(fields)[:-1] + b","
 
 
+def freshness_headers(shape: Mapping[str, Any]) -> dict[str, str]:
+    """How true an answer is, as headers: what is null or absent in its JSON has none.
+
+    Args:
+        shape: of the answer, with its season, the season's state and the freshness.
+
+    Returns:
+        `truerank-` and the name of each, the label of the season percent-encoded.
+    """
+    told = {name: shape[name] for name in _BESIDE_FRESHNESS if name in shape}
+    told |= {name: value for name, value in shape["freshness"].items() if value is not None}
+    told["season"] = quote(told["season"], safe=_PLAIN)
+    return {_header(name): "true" if value is True else str(value) for name, value in told.items()}
+
+
+def has_already(scope: Scope, etag: str) -> bool:
+    """Whether the client has what this tag names: what If-None-Match says (RFC 9110, 13.1.2).
+
+    Compared weakly: `W/` makes no difference. A header that can't be read says nothing.
+    """
+    lines = [value.decode("latin-1") for name, value in scope["headers"] if name == _IF_NONE_MATCH]
+    if not lines:
+        return False
+    given = ",".join(lines)
+    if given.strip(_BLANKS) == "*":
+        return True
+    # A tag may hold commas, so they are taken out before the list is; its elements may be empty.
+    between = {element.strip(_BLANKS) for element in _TAG.sub("\0", given).split(",")}
+    return between <= {"\0", ""} and etag.removeprefix("W/") in _TAG.findall(given)
+
+
 def _header(name: str) -> str:
     return f"truerank-{name.replace('_', '-')}"
-
-
-def _tags(text: str) -> set[str]:
-    """The tags of an If-None-Match header; weak ones name the same."""
-    return {tag.strip().removeprefix("W/") for tag in text.split(",")}
 
 
 def error_reply(error: TruerankError, **beside: Any) -> Response:
@@ -139,7 +170,7 @@ def error_reply(error: TruerankError, **beside: Any) -> Response:
         "message": _sendable(error.message),
         "field": None if error.field is None else _sendable(error.field),
     }
-    if isinstance(error, NotSettled) and error.ready_at is not None:
+    if isinstance(error, NotSettled | SeasonNotOver) and error.ready_at is not None:
         shape["ready_at"] = time_text(error.ready_at)
         wait_s = (error.ready_at - datetime.now(UTC)).total_seconds()
         headers.setdefault("retry-after", str(max(RETRY_AFTER_S, math.ceil(wait_s))))

@@ -13,6 +13,7 @@ from truerank.model import Board
 from truerank.serve.cache import Pages
 from truerank.serve.checks import LiveChecks
 from truerank.serve.feed import Feed
+from truerank.serve.slots import Slots
 from truerank.settings import Settings
 from truerank.telemetry.meter import Meter
 from truerank.writing import Writer
@@ -30,6 +31,7 @@ class Service:
     feed: Feed
     pages: Pages
     meter: Meter
+    exports: Slots
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     boards_seen: dict[str, Board] = field(default_factory=dict)
 
@@ -61,6 +63,7 @@ async def open_service(settings: Settings, meter: Meter) -> AsyncIterator[Servic
             feed=feed,
             pages=pages,
             meter=meter,
+            exports=Slots(settings.exports_max, "exports"),
         )
         try:
             yield service

@@ -1,15 +1,27 @@
-"""What final seasons came to."""
+"""What final seasons came to; whom it concerns by id, and who settled it, is for operators."""
+
+from collections.abc import Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.read.settlement import settlement_json
-from truerank.read.shapes import season_json
+from truerank.errors import NotSettled
+from truerank.model import Settlement
+from truerank.paging import LIMIT_MAX
+from truerank.read.settlement import (
+    settled_places_json,
+    settlement_changes_json,
+    settlement_excluded_json,
+    settlement_json,
+)
+from truerank.read.shapes import Shape, season_json
+from truerank.serve.operators import operators_client
 from truerank.serve.params import Params, board_of
 from truerank.serve.replies import reply
 from truerank.serve.service import service_of
 
 _FOR_OPERATORS = ("actor", "reason")
+_SLICE = ("season", "revision", "limit", "cursor")
 
 
 async def show(request: Request) -> Response:
@@ -19,10 +31,63 @@ async def show(request: Request) -> Response:
     """
     params = Params(request, ("season",))
     board, label = board_of(request), params.required("season")
-    client = service_of(request).truerank
-    season = await client.season(board, label)
-    revisions = [
-        {name: value for name, value in settlement_json(each).items() if name not in _FOR_OPERATORS}
-        for each in await client.settlements(board, label)
-    ]
+    service = service_of(request)
+    season = await service.truerank.season(board, label)
+    if season.frozen_at is not None:
+        raise NotSettled(f"season {season.label!r} is frozen until it is revealed")
+    revisions = settlements_json(
+        await service.truerank.settlements(board, label), operator=service.settings.operator
+    )
     return reply({"board": board, "season": season_json(season), "settlements": revisions})
+
+
+async def places(request: Request) -> Response:
+    """`GET /v1/boards/{board}/settlements/places?season=&revision=&limit=&cursor=`."""
+    client, params = operators_client(request), Params(request, _SLICE)
+    board, label = board_of(request), params.required("season")
+    found = await client.settlement_places(
+        board,
+        label,
+        params.number_or_none("revision"),
+        limit=params.number("limit", LIMIT_MAX),
+        cursor=params.text("cursor"),
+    )
+    return reply({"board": board, "season": label} | settled_places_json(found))
+
+
+async def changes(request: Request) -> Response:
+    """`GET /v1/boards/{board}/settlements/changes?season=&revision=&since=&limit=&cursor=`."""
+    client, params = operators_client(request), Params(request, (*_SLICE, "since"))
+    board, label = board_of(request), params.required("season")
+    found = await client.settlement_changes(
+        board,
+        label,
+        params.number_or_none("revision"),
+        since=params.number_or_none("since"),
+        limit=params.number("limit", LIMIT_MAX),
+        cursor=params.text("cursor"),
+    )
+    return reply({"board": board, "season": label} | settlement_changes_json(found))
+
+
+async def excluded(request: Request) -> Response:
+    """`GET /v1/boards/{board}/settlements/excluded?season=&revision=&limit=&cursor=`."""
+    client, params = operators_client(request), Params(request, _SLICE)
+    board, label = board_of(request), params.required("season")
+    found = await client.settlement_excluded(
+        board,
+        label,
+        params.number_or_none("revision"),
+        limit=params.number("limit", LIMIT_MAX),
+        cursor=params.text("cursor"),
+    )
+    return reply({"board": board, "season": label} | settlement_excluded_json(found))
+
+
+def settlements_json(settlements: Sequence[Settlement], *, operator: bool) -> list[Shape]:
+    """Revisions as plain values; who settled and why only for operators."""
+    hidden = () if operator else _FOR_OPERATORS
+    return [
+        {name: value for name, value in settlement_json(each).items() if name not in hidden}
+        for each in settlements
+    ]

@@ -1,6 +1,7 @@
 """Answers that many ask for alike, from the pages that a process holds."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -8,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from truerank.model import Histogram, Need, Page
+from truerank.read.cohorts import in_cohort
 from truerank.serve.cache import Question
 from truerank.serve.params import NEEDS, Params, board_of
 from truerank.serve.replies import Encoded, answer
@@ -32,6 +34,11 @@ class HeldFirst:
         await (found or self._app)(scope, receive, send)
 
 
+def within(params: Params) -> dict[str, Any]:
+    """The cohort of a season that is asked about, as clients take it."""
+    return {"cohort": params.number_or_none("cohort"), "cohort_of": params.text("cohort_of")}
+
+
 async def answer_shared(
     request: Request,
     params: Params,
@@ -49,15 +56,17 @@ async def answer_shared(
     """
     board, season = board_of(request), params.text("season")
     consistency, source = params.consistency(), params.source()
+    named = within(params)
+    asked = partial(asked, board=board, season=season, **named)
     if source is not None or consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
-        page = await asked(board=board, season=season, consistency=consistency, source=source)
+        page = await asked(consistency=consistency, source=source)
         return answer(request, shape(page))
     question = Question(
         key=(shape, board, params.without(NEEDS)),
         board=board,
-        season=season,
+        season=in_cohort(season, named["cohort"], named["cohort_of"]),
         cursor=params.text("cursor"),
-        read=lambda needed: asked(board=board, season=season, consistency=needed),
+        read=lambda needed: asked(consistency=needed),
         encode=lambda page: Encoded(shape(page)),
     )
     return await service_of(request).pages.answer(request.scope, question, consistency)

@@ -6,7 +6,6 @@ holds no connection of its own to either store.
 
 import asyncio
 import time
-from dataclasses import replace
 
 import msgspec
 from starlette.requests import Request
@@ -118,7 +117,10 @@ class EventStream(Response):
             now = time.monotonic()
             due_s = listener.pending.due_in(now)
             if due_s == 0:
-                notice = self._public(listener.pending.take(now))
+                unseen = await self._service.truerank.run(
+                    self._service.truerank.operations.known.frozen(self._board.id)
+                )
+                notice = listener.pending.take(now, unseen=unseen)
                 if notice is not None:
                     return self._frame(notice)
                 continue
@@ -131,14 +133,6 @@ class EventStream(Response):
                     await listener.woken.wait()
             except TimeoutError:
                 return b": still here\n\n"
-
-    def _public(self, notice: Notice) -> Notice | None:
-        """The notice without what goes on behind a freeze; None where nothing is left of it."""
-        if notice.seasons is None:
-            return notice
-        frozen = self._service.truerank.operations.answers.frozen(self._board.id)
-        seasons = tuple(season for season in notice.seasons if season not in frozen)
-        return replace(notice, seasons=seasons) if seasons else None
 
     def _frame(self, notice: Notice) -> bytes:
         data = {

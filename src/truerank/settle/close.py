@@ -20,13 +20,13 @@ from truerank.steps import Pause, Query, Request, Steps, T, run_blocking
 
 ACTOR = "truerank"
 _DUE_MAX = 20  # at a time; what is left is due at once
-_WAIT_S = 2.0  # for transactions that began before the seal; then others have their turn
 
 
 def close_due(conn: Connection, settings: Settings, stop: threading.Event) -> float:
     """Close the seasons that are due, the oldest first; in how many seconds to look again.
 
-    Safe beside other workers, and after one was killed at any point.
+    Nobody is waited for: a season whose writers are under way is tried again later, and others have
+    their turn meanwhile. Safe beside other workers, and after one was killed at any point.
 
     Args:
         conn: in autocommit mode.
@@ -34,7 +34,7 @@ def close_due(conn: Connection, settings: Settings, stop: threading.Event) -> fl
         stop: ends the waiting for others.
     """
     closes = run_steps(
-        closing.close_due(actor=ACTOR, limit=_DUE_MAX, timeout_s=_WAIT_S), conn, stop
+        closing.close_due(actor=ACTOR, limit=_DUE_MAX, timeout_s=0.0, patient=True), conn, stop
     )
     for each in closes:
         if each.waits is None:
@@ -43,8 +43,10 @@ def close_due(conn: Connection, settings: Settings, stop: threading.Event) -> fl
             _log().warning(
                 "season_waits", board=each.board, season=each.season, error=each.waits[:300]
             )
-    moved = sum(each.waits is None for each in closes)
-    return 0.0 if moved == _DUE_MAX else settings.close_ms / 1000
+    if len(closes) == _DUE_MAX:
+        return 0.0
+    pauses_s = [each.again_s for each in closes if each.again_s is not None]
+    return min([settings.close_ms / 1000, *pauses_s])
 
 
 def run_steps(steps: Steps[T], conn: Connection, stop: threading.Event) -> T:
@@ -58,10 +60,11 @@ def _do(request: Request, conn: Connection, stop: threading.Event) -> Any:
         return float("inf") if stop.is_set() else time.monotonic()
     assert isinstance(request, Query), "to close takes PostgreSQL alone"
     try:
-        if not request.snapshot:
+        if not (request.snapshot or request.slow):
             return conn.execute(request.sql, request.params, binary=True).fetchall()
         with conn.transaction():
-            conn.execute(SNAPSHOT)
+            if request.snapshot:
+                conn.execute(SNAPSHOT)
             limits = Limits(statement_ms=int((request.limit_s or 0.0) * 1000))
             conn.execute(LIMIT_TRANSACTION, limits.of_transaction())
             return conn.execute(request.sql, request.params, binary=True).fetchall()

@@ -77,6 +77,9 @@ class Meter:
             outcome: `switched`, or the code of the error.
         """
 
+    def delivery_ended(self, outcome: str) -> None:
+        """An attempt to deliver ended: `delivered`, `failed`, `parked` or `cancelled`."""
+
     def failed(self, part: str, code: str) -> None:
         """Something failed that should not.
 
@@ -90,9 +93,9 @@ class Meter:
 
         Args:
             source: which store answered.
-            consistency: what was asked for, `insisted` where the reader named the store, or
-                `not_kept` where the projection never counts as asked. Anything but these,
-                `authoritative` and `settled` with the database is a fallback.
+            consistency: what was asked for, `insisted` where the reader named the store,
+                `not_kept` where the projection never counts as asked, or `history`. Anything but
+                these, `authoritative` and `settled` with the database is a fallback.
         """
 
     def live_checked(self, outcome: str) -> None:

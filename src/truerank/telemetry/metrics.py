@@ -98,6 +98,13 @@ class Metrics(Meter):
             ["cause", "outcome"],
             registry=registry,
         )
+        self._deliveries = Counter(
+            "truerank_webhook_attempts_total",
+            "Attempts of this worker to deliver by webhook, by how they ended; parked: the last one"
+            " failed.",
+            ["outcome"],
+            registry=registry,
+        )
         self._errors = Counter(
             "truerank_errors_total",
             "What failed and should not have, by part of the program and code.",
@@ -108,7 +115,7 @@ class Metrics(Meter):
             "truerank_reads_total",
             "Pages read, by the store that answered and what was asked for; source database with"
             " consistency any, at_least or max_age is a fallback; not_kept is dense counting on a"
-            " board that doesn't keep it.",
+            " board that doesn't keep it, history a look back in time.",
             ["source", "consistency"],
             registry=registry,
         )
@@ -196,6 +203,10 @@ class Metrics(Meter):
     def copy_ended(self, cause: str, outcome: str) -> None:
         """See `Meter`."""
         self._copies.labels(cause, outcome).inc()
+
+    def delivery_ended(self, outcome: str) -> None:
+        """See `Meter`."""
+        self._deliveries.labels(outcome).inc()
 
     def failed(self, part: str, code: str) -> None:
         """See `Meter`."""

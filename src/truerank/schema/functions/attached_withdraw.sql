@@ -4,7 +4,7 @@
 -- what is submitted in its place are two calls, and would lock in two orders. (A standing that
 -- vanishes and comes back meanwhile isn't held: then 40P01 is possible, as with any two updates.)
 -- Returns: the items; withdrawn where the last revision is void on our account, an outcome where
---          the item is done with: voided (nothing counts for it), or refused with season_closed,
+--          the item is done with: voided (nothing counts for it), or refused with season_final,
 --          event_void (a person voided the event, and that stays) and the like.
 CREATE OR REPLACE FUNCTION truerank.attached_withdraw(
     p_attachment truerank.attachment, p_key text, p_item truerank.attached_item[],

@@ -1,10 +1,11 @@
 -- bounded_slice: the slice of read_page where it has bounds or is beside a row, and the counts.
 --
--- Parameters and columns are those of read_page; see there. p_withheld: of whom none is counted.
+-- Parameters and columns are those of read_page; see there. p_withheld: of whom none is counted;
+-- p_withheld_keys: their sort keys.
 CREATE OR REPLACE FUNCTION truerank.bounded_slice(
     p_ranking bigint, p_offset bigint, p_limit integer, p_start text, p_beside_key bytea,
     p_beside_member text, p_low bytea, p_high bytea, p_marks bytea[], p_total bigint,
-    p_withheld text[]
+    p_withheld text[], p_withheld_keys bytea[]
 ) RETURNS TABLE (slice bytea[], first bigint, low bigint, high bigint, counts bigint[])
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -34,7 +35,7 @@ BEGIN
                                           WHEN 'before' THEN v_to_key END] || p_marks,
         ARRAY['', '', CASE p_start WHEN 'after' THEN v_from_member ELSE v_to_member END]
         || array_fill(''::text, ARRAY[cardinality(p_marks)]),
-        p_withheld);
+        p_withheld, p_withheld_keys);
     low := coalesce(v_counts[1], 0);
     high := coalesce(v_counts[2], p_total);
     first := CASE p_start

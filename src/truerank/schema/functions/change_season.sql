@@ -4,7 +4,7 @@
 -- are computed from their events. Nothing is half done.
 -- Locks:   the board's row and its advisory lock, by trying and never queued: a writer under way
 --          knows the old bounds. Then standings in order of member.
--- Returns: changed, same, board_unknown, season_unknown, season_final, or history_incomplete where
+-- Returns: changed, same, board_unknown, season_unknown, season_final, season_sealed, or history_incomplete where
 --          events between the old and the new bounds may be forgotten.
 -- Raises:  25001 above READ COMMITTED, where events that were just committed can't be seen;
 --          check_violation where starts_at isn't before ends_at; 55P03 where writers of the board,
@@ -36,6 +36,9 @@ BEGIN
         RETURN 'season_unknown';
     ELSIF v_old.state = 'final' THEN
         RETURN 'season_final';
+    ELSIF v_old.state = 'sealed' THEN
+        -- It would be settled when its hold is over, whenever it ends by then.
+        RETURN 'season_sealed';
     ELSIF (v_old.starts_at, v_old.ends_at) = (p_starts_at, p_ends_at) THEN
         RETURN 'same';
     END IF;

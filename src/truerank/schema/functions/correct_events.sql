@@ -9,7 +9,7 @@
 -- Repeat:  the same correction again answers duplicate; another content under its id, conflict.
 -- Locks:   the board's advisory lock (shared), corrections by id, standings by ranking and member.
 -- Returns: one row per event and season with the standing as it is now (score null: none left).
---          Refused with event_unknown, season_closed, value_out_of_range, total_out_of_range, ...
+--          Refused with event_unknown, season_final, value_out_of_range, total_out_of_range, ...
 CREATE OR REPLACE FUNCTION truerank.correct_events(
     p_board text, p_event_ids text[], p_correction_ids text[], p_values numeric[],
     p_ties bigint[], p_actor text, p_reason text, p_closed text[] DEFAULT '{sealed,final}'

@@ -5,8 +5,8 @@
 -- p_board_id 0: on all boards. An event that commits later begins at zero: what is dropped and
 -- what has ended are told apart by one snapshot, after all standings that it shows were locked. A
 -- command under way has either ended by then, or waits, or touches none of those standings.
--- Locks:   the boards' advisory locks (shared), rows of closed seasons, standings by ranking and
---          member.
+-- Locks:   one lock that freezes wait for (shared), the boards' advisory locks (shared), rows of
+--          closed seasons, freezes that are to be, standings by ranking and member.
 -- Returns: how many events have ended.
 -- Raises:  25001 above READ COMMITTED; 40001 where commands come faster than they can be waited for.
 CREATE OR REPLACE FUNCTION truerank.end_past(p_member text, p_board_id integer) RETURNS bigint
@@ -20,6 +20,7 @@ DECLARE
     v_changed truerank.changed[];
 BEGIN
     PERFORM truerank.need_read_committed();
+    PERFORM pg_advisory_xact_lock_shared(truerank.lock_class(), 258);  -- see wait_for_ends
     PERFORM truerank.lock_boards_of(p_member, p_board_id);
     -- No season is settled between what is dropped here and when it is said to have ended.
     PERFORM FROM truerank.ranking AS r

@@ -51,6 +51,9 @@ BEGIN
     INSERT INTO truerank.erasure (actor, reason, names, stand_ins, began_xid)
     VALUES (p_actor, p_reason, v_names, v_stand_ins, token)
     RETURNING id INTO erasure;
+    INSERT INTO truerank.audit (actor, action, subject, reason)
+    VALUES (p_actor, 'erase_member', v_stand_ins[1], p_reason);
+    -- Also where the person itself asked for it, or the reason names it.
     PERFORM truerank.forget_names(v_names, v_stand_ins, true);
     -- Whoever was merged into the person is nobody's other name from now on.
     -- Whoever gives it a name at this moment is waited for.
@@ -59,8 +62,6 @@ BEGIN
     UPDATE truerank.member AS m SET merged_into = NULL, display_name = NULL, profile = NULL
     WHERE m.id = ANY (v_names);
     DELETE FROM truerank.merging AS g WHERE g.member = ANY (v_names);
-    INSERT INTO truerank.audit (actor, action, subject, reason)
-    VALUES (p_actor, 'erase_member', v_stand_ins[1], p_reason);
     outcome := 'changed';
     RETURN NEXT;
 END

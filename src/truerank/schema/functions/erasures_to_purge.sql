@@ -13,5 +13,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                           WHERE d.erasure = e.id AND d.grp = n)) AS g
     WHERE e.erased_at IS NULL AND e.swept_xid IS NOT NULL AND g.left IS NOT NULL
       AND NOT EXISTS (SELECT FROM truerank.outbox AS o WHERE o.xid <= e.swept_xid)
+      -- A request that names the person may be on its way still.
+      AND NOT EXISTS (SELECT FROM truerank.webhook_delivery AS d
+                      WHERE d.lease IS NOT NULL AND d.leased_until > clock_timestamp()
+                        AND d.member IS NOT NULL AND d.attempted_at <= e.swept_at)
     ORDER BY e.asked_at LIMIT 100
 $$;

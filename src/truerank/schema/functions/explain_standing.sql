@@ -3,7 +3,8 @@
 -- state: counted; void; amended (value is what counts, first_value what was submitted); carried:
 -- what forgotten events come to, as one row without an event id, before all others. Of a season
 -- that ended before the board's history begins, that is the whole standing. ended: the member was
--- reset or deleted since. Events of ids that were merged into it are its own.
+-- reset or deleted since; merged: the id was merged, and they count for another. Events of ids that
+-- were merged into it are its own.
 -- p_after continues after a row's position in that order; null at the start.
 CREATE OR REPLACE FUNCTION truerank.explain_standing(
     p_board_id integer, p_ranking bigint, p_member text, p_limit integer,
@@ -46,6 +47,7 @@ BEGIN
            truerank.in_units(e.value, v_board.decimals),
            CASE WHEN a.value IS NULL THEN e.ties ELSE a.ties END,
            CASE WHEN v.voided THEN 'void' WHEN e.ended_at IS NOT NULL THEN 'ended'
+                WHEN truerank.owner_of(p_member) <> p_member THEN 'merged'
                 WHEN a.value IS NOT NULL THEN 'amended'
                 ELSE 'counted' END,
            e.source, e.metadata

@@ -1,12 +1,14 @@
--- find_season: the season of a board that a label names, or the one that runs now.
+-- find_season: the season of a board that a label names, or the one that runs now, or ran at p_at.
 --
 -- p_label null: all where the board has it, else the current season of its first period, else
--- the custom season that runs now. A built-in season exists whether or not anything happened in
+-- the custom season that runs then. A built-in season exists whether or not anything happened in
 -- it, as long as its bounds lie in the years 1 to 9999. An unbounded end is null. Seasons of a
 -- period that is computed from the history just now are yet to be.
 -- closes_at: when it may be closed; hold_until: when it will be settled, where it is sealed.
 -- Returns: one row, or none where the board keeps no such season.
-CREATE OR REPLACE FUNCTION truerank.find_season(p_board_id integer, p_label text)
+CREATE OR REPLACE FUNCTION truerank.find_season(
+    p_board_id integer, p_label text, p_at timestamptz DEFAULT NULL
+)
 RETURNS TABLE (ranking bigint, period text, label text, starts_at timestamptz,
                ends_at timestamptz, state text, closes_at timestamptz,
                hold_until timestamptz, settled_at timestamptz, revision integer)
@@ -14,11 +16,12 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
     v_board truerank.board;
     v_index integer;
+    v_at CONSTANT timestamptz := coalesce(p_at, clock_timestamp());
 BEGIN
     SELECT b.* INTO v_board FROM truerank.board AS b WHERE b.id = p_board_id;
     IF p_label IS NULL AND cardinality(v_board.seasons) > 0 THEN
         period := CASE WHEN 'all' = ANY (v_board.seasons) THEN 'all' ELSE v_board.seasons[1] END;
-        v_index := truerank.period_index(period, v_board.zone, clock_timestamp());
+        v_index := truerank.period_index(period, v_board.zone, v_at);
     ELSIF p_label IS NOT NULL THEN
         period := CASE
             WHEN p_label = 'all' THEN 'all'
@@ -59,8 +62,8 @@ BEGIN
     FROM truerank.ranking AS r
     WHERE r.board_id = p_board_id AND r.period = 'custom' AND r.kind = 'live' AND r.cohort = ''
       AND (r.season = p_label
-           OR p_label IS NULL AND clock_timestamp() >= r.starts_at
-              AND clock_timestamp() < r.ends_at)
+           OR p_label IS NULL AND v_at >= r.starts_at
+              AND v_at < r.ends_at)
     ORDER BY r.starts_at DESC LIMIT 1;
 END
 $$;

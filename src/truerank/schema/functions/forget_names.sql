@@ -13,6 +13,7 @@ DECLARE
     v_board integer;
     v_name text;
     v_stand_in text;
+    v_seasons bigint[];
 BEGIN
     FOR v_board IN
         SELECT b.id FROM truerank.board AS b WHERE EXISTS (
@@ -49,7 +50,47 @@ BEGIN
                           ELSE s.reason END
         WHERE s.actor = v_name OR char_length(v_name) >= 4 AND strpos(s.reason, v_name) > 0;
         UPDATE truerank.award AS a SET member = v_stand_in WHERE a.member = v_name;
-        UPDATE truerank.settlement_excluded AS x SET member = v_stand_in WHERE x.member = v_name;
+        UPDATE truerank.award AS a SET acknowledged_by = v_stand_in
+        WHERE a.acknowledged_by = v_name;
+        UPDATE truerank.award_past AS a SET acknowledged_by = v_stand_in
+        WHERE a.acknowledged_by = v_name;
+        -- Who is in a cohort with a standing there by now began anew. Who may be about to, see
+        -- mirror_changes, is left for later, when it is waited for.
+        IF NOT p_early THEN
+            PERFORM FROM truerank.cohort_member AS m
+            WHERE m.season IN (SELECT c.season FROM truerank.cohort AS c) AND m.member = v_name
+            ORDER BY m.season FOR UPDATE OF m;
+        END IF;
+        v_seasons := ARRAY(
+            SELECT m.season FROM truerank.cohort_member AS m
+            WHERE m.season IN (SELECT c.season FROM truerank.cohort AS c) AND m.member = v_name
+            FOR UPDATE OF m SKIP LOCKED);
+        UPDATE truerank.cohort_member AS m SET member = v_stand_in
+        WHERE m.season = ANY (v_seasons) AND m.member = v_name AND NOT EXISTS (
+            SELECT FROM truerank.standing AS x WHERE x.ranking = m.season AND x.member = v_name);
+        UPDATE truerank.league_move AS v SET member = v_stand_in
+        FROM truerank.league AS l
+        WHERE p_early AND v.board_id = l.board_id AND v.period = l.period AND v.member = v_name;
+        -- A voided event's id may say whose it was. A prize is still given, or taken back.
+        UPDATE truerank.webhook_delivery AS d SET
+            member = v_stand_in,
+            data = CASE WHEN d.kind = 'event.voided' THEN '{}' ELSE d.data END,
+            ended_at = CASE WHEN d.kind = 'event.voided'
+                            THEN coalesce(d.ended_at, clock_timestamp()) ELSE d.ended_at END,
+            state = CASE WHEN d.kind = 'event.voided' AND d.state IN ('waiting', 'parked')
+                         THEN 'cancelled' ELSE d.state END
+        WHERE d.member = v_name
+          -- Of a new life: the event, or the prize, has the id still.
+          AND NOT EXISTS (SELECT FROM truerank.award AS a
+                          WHERE a.id = (d.data ->> 'award')::bigint AND a.member = v_name)
+          AND NOT EXISTS (
+              SELECT FROM truerank.board AS b JOIN truerank.event AS e ON e.board_id = b.id
+              WHERE e.member = v_name AND e.event_uuid = CASE
+                  WHEN truerank.is_uuid(d.data ->> 'event_id') THEN (d.data ->> 'event_id')::uuid
+                  ELSE truerank.hashed_uuid(d.data ->> 'event_id') END);
+        UPDATE truerank.settlement_excluded AS x SET member = v_stand_in
+        FROM truerank.settlement AS s
+        WHERE x.ranking = s.ranking AND x.revision = s.revision AND x.member = v_name;
         UPDATE truerank.settlement_name AS s SET
             name = CASE WHEN s.name = v_name THEN v_stand_in ELSE s.name END,
             member = CASE WHEN s.member = v_name THEN v_stand_in ELSE s.member END
@@ -65,10 +106,30 @@ BEGIN
             SELECT e.member FROM truerank.event AS e
             WHERE e.board_id = p.board_id AND e.member < v_name ORDER BY e.member DESC LIMIT 1), '')
         WHERE p.after_member = v_name;
+        UPDATE truerank.league AS l SET scanned_member = coalesce((
+            SELECT s.member FROM truerank.standing AS s
+            WHERE s.ranking = l.scanned_ranking AND s.member < v_name
+            ORDER BY s.member DESC LIMIT 1), '')
+        WHERE l.scanned_member = v_name;
         UPDATE truerank.board AS b SET filled_to = coalesce((
             SELECT e.member FROM truerank.event AS e
             WHERE e.board_id = b.id AND e.member < v_name ORDER BY e.member DESC LIMIT 1), '')
         WHERE b.filled_to = v_name;
+        UPDATE truerank.freeze AS f SET
+            actor = CASE WHEN f.actor = v_name THEN v_stand_in ELSE f.actor END,
+            reason = CASE WHEN char_length(v_name) >= 4 THEN replace(f.reason, v_name, 'erased')
+                          ELSE f.reason END
+        WHERE f.actor = v_name OR char_length(v_name) >= 4 AND strpos(f.reason, v_name) > 0;
+        UPDATE truerank.erasure AS e SET
+            actor = CASE WHEN e.actor = v_name THEN v_stand_in ELSE e.actor END,
+            reason = CASE WHEN char_length(v_name) >= 4 THEN replace(e.reason, v_name, 'erased')
+                          ELSE e.reason END
+        WHERE e.actor = v_name OR char_length(v_name) >= 4 AND strpos(e.reason, v_name) > 0;
+        UPDATE truerank.freeze AS f SET logged_to = coalesce((
+            SELECT s.member FROM truerank.standing AS s
+            WHERE s.ranking = truerank.frozen_id(f.board_id, f.id) AND s.member < v_name
+            ORDER BY s.member DESC LIMIT 1), '')
+        WHERE f.logged_to = v_name;
     END LOOP;
     UPDATE truerank.parked AS p SET
         member = NULL, event_id = NULL, message = 'erased',
@@ -78,6 +139,7 @@ BEGIN
         member = NULL, reason = 'erased', retry_at = clock_timestamp()
     WHERE p.member = ANY (p_names);
     DELETE FROM truerank.rate AS r WHERE r.member = ANY (p_names);
+    DELETE FROM truerank.league_key AS k WHERE p_early AND k.member = ANY (p_names);
     DELETE FROM truerank.opening AS o WHERE p_early AND o.member = ANY (p_names);
 END
 $$;

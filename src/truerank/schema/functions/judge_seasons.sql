@@ -1,9 +1,10 @@
 -- judge_seasons: refuse events of a season that is closed, unexpected, or of no season at all.
 --
 -- A bounded season takes events until it is closed, whenever that is; on boards with a late_grace
--- no longer than that after its end. An event goes into all its seasons or into none, so one closed season refuses it. States are
--- read after the board's lock; above READ COMMITTED the snapshot may be older than a close or a
--- change of a season, and then it fails with 40001.
+-- no longer than that after its end. An event goes into all its seasons or into none, so one closed
+-- season refuses it: as season_final for ever, as season_sealed until it is settled, or opened
+-- again. States are read after the board's lock; above READ COMMITTED the snapshot may be older than
+-- a close or a change of a season, and then it fails with 40001.
 -- p_closed: the states in which a season takes none.
 -- Returns: the codes, in the caller's order.
 CREATE OR REPLACE FUNCTION truerank.judge_seasons(
@@ -16,6 +17,7 @@ DECLARE
     v_expected bigint[] := ARRAY(SELECT s.ranking FROM unnest(p_seasons) AS s
                                  WHERE s.label = p_expected_season);
     v_closed bigint[];
+    v_final bigint[];
     v_codes text[];
     v_runs truerank.season_run[];
 BEGIN
@@ -24,8 +26,10 @@ BEGIN
         PERFORM truerank.need_latest_seal();
         PERFORM FROM truerank.merge_fence FOR SHARE;  -- for whom it counts is read as of then, too
     END IF;
-    v_closed := ARRAY(SELECT r.id FROM truerank.ranking AS r
-                      WHERE r.id = ANY (v_rankings) AND r.state = ANY (p_closed));
+    SELECT coalesce(array_agg(r.id), '{}'),
+           coalesce(array_agg(r.id) FILTER (WHERE r.state = 'final'), '{}')
+    INTO v_closed, v_final
+    FROM truerank.ranking AS r WHERE r.id = ANY (v_rankings) AND r.state = ANY (p_closed);
     IF cardinality(v_closed) = 0 AND p_expected_season IS NULL AND p_board.late_grace IS NULL
        AND cardinality(p_board.seasons) > 0 THEN
         RETURN p_codes;
@@ -36,7 +40,8 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT CASE
             WHEN count(*) = 0 THEN 'season_none'
-            WHEN bool_or(s.ranking = ANY (v_closed)) THEN 'season_closed'
+            WHEN bool_or(s.ranking = ANY (v_final)) THEN 'season_final'
+            WHEN bool_or(s.ranking = ANY (v_closed)) THEN 'season_sealed'
             WHEN min(s.ends_at) < p_received_at - p_board.late_grace THEN 'season_over'
             WHEN p_expected_season IS NOT NULL AND NOT bool_or(s.ranking = ANY (v_expected))
                 THEN 'season_unexpected'

@@ -3,7 +3,8 @@
 -- p_board_id 0: on all boards; p_grp not null: of one group only. From the events' times, so that
 -- it costs a look at an index per season of the member, however many the board has; only where
 -- events may be forgotten, all rankings of the board are looked at. Rankings in which all events
--- are void, or have ended, are named as well. Some may be named twice.
+-- are void, or have ended, are named as well. Some may be named twice. Cohorts aren't among them:
+-- what they hold follows their season.
 CREATE OR REPLACE FUNCTION truerank.member_rankings(
     p_member text, p_board_id integer, p_grp smallint DEFAULT NULL
 ) RETURNS SETOF bigint
@@ -46,7 +47,7 @@ BEGIN
                 SELECT v_board.id::bigint << 36 AS ranking
                 UNION ALL
                 SELECT (SELECT s.ranking FROM truerank.standing AS s
-                        WHERE s.ranking > w.ranking AND s.ranking < (v_board.id::bigint + 1) << 36
+                        WHERE s.ranking > w.ranking AND s.ranking < truerank.cohort_id(v_board.id, 0)
                         ORDER BY s.ranking LIMIT 1)
                 FROM walk AS w WHERE w.ranking IS NOT NULL
             )
@@ -56,10 +57,11 @@ BEGIN
         END IF;
         RETURN QUERY
         SELECT r.id FROM truerank.ranking AS r
-        WHERE r.board_id = v_board.id AND (r.kind <> 'live' OR r.period = 'custom' AND EXISTS (
-            SELECT FROM truerank.event AS e
-            WHERE e.board_id = v_board.id AND e.member = ANY (v_names)
-              AND e.occurred_at >= r.starts_at AND e.occurred_at < r.ends_at));
+        WHERE r.board_id = v_board.id AND (
+            r.kind = 'frozen' OR r.kind = 'live' AND r.period = 'custom' AND EXISTS (
+                SELECT FROM truerank.event AS e
+                WHERE e.board_id = v_board.id AND e.member = ANY (v_names)
+                  AND e.occurred_at >= r.starts_at AND e.occurred_at < r.ends_at));
     END LOOP;
 END
 $$;

@@ -4,7 +4,8 @@
 -- standings of p_from go, those of p_into are computed from the events of both, and what is
 -- submitted for p_from from now on counts for p_into. p_from is withheld whatever still arrives;
 -- what a transaction under way adds to it is brought over by the worker (see sweep_members).
--- p_into keeps its own states. In the caller's transaction.
+-- p_into keeps its own states. What a freeze shows of p_from is shown of p_into, where that has no
+-- place there. In the caller's transaction.
 -- Repeat:  the same merge again changes nothing.
 -- Locks:   one row that all merges lock, then as refold_member.
 -- Returns: one row: changed or same; or, with nothing changed, merge_cycle (both are one already),
@@ -46,6 +47,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT merging_pkey DO UPDATE SET known_from = NULL;
         PERFORM truerank.change_state(0, p_from, 'merge', NULL);
         PERFORM truerank.refold_member(member);
+        PERFORM truerank.carry_frozen(p_from, member);
         INSERT INTO truerank.audit (actor, action, subject, reason, detail)
         VALUES (p_actor, 'merge_members', member, p_reason, jsonb_build_object('from', p_from));
         outcome := 'changed';

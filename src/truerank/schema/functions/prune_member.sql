@@ -62,6 +62,10 @@ BEGIN
         reached_position = excluded.reached_position
     WHERE excluded.events > 0;
 
+    UPDATE truerank.pruning AS p SET exact_from = x.exact_from
+    FROM (SELECT max(greatest(e.received_at, e.ended_at)) AS exact_from FROM truerank.event AS e
+          WHERE e.board_id = p_board.id AND e.member = p_member AND e.occurred_at < v_until) AS x
+    WHERE p.board_id = p_board.id AND p.exact_from < x.exact_from;
     UPDATE truerank.event AS e SET
         kind = 'f', member = '', value = 0, ties = NULL, metadata = NULL, source = NULL
     WHERE e.board_id = p_board.id AND e.member = p_member AND e.kind = 's'

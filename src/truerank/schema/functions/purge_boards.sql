@@ -43,7 +43,13 @@ BEGIN
         IF v_removed > 0 THEN
             RETURN v_removed;
         END IF;
+        v_removed := truerank.purge_leagues(v_board.id, p_rows_max);
+        IF v_removed > 0 THEN
+            RETURN v_removed;
+        END IF;
         DELETE FROM truerank.ranking AS r WHERE r.board_id = v_board.id;
+        DELETE FROM truerank.forgotten_reset AS f
+        WHERE f.ranking >= v_board.id::bigint << 36 AND f.ranking < (v_board.id::bigint + 1) << 36;
         DELETE FROM truerank.event AS e WHERE e.ctid IN (
             SELECT x.ctid FROM truerank.event AS x WHERE x.board_id = v_board.id LIMIT p_rows_max);
         GET DIAGNOSTICS v_removed = ROW_COUNT;

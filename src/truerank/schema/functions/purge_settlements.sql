@@ -5,22 +5,24 @@ CREATE OR REPLACE FUNCTION truerank.purge_settlements(p_board_id integer, p_rows
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
-    v_first bigint := p_board_id::bigint << 36;
-    v_last bigint := (p_board_id::bigint + 1) << 36;
+    v_table text;
     v_removed bigint;
 BEGIN
-    DELETE FROM truerank.settlement_row AS r WHERE r.ctid IN (
-        SELECT x.ctid FROM truerank.settlement_row AS x
-        WHERE x.ranking >= v_first AND x.ranking < v_last LIMIT p_rows_max);
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
-    IF v_removed > 0 THEN
-        RETURN v_removed;
-    END IF;
-    DELETE FROM truerank.award AS a WHERE a.ranking >= v_first AND a.ranking < v_last;
+    FOREACH v_table IN ARRAY ARRAY[
+        'settlement_row', 'award', 'settlement_rule', 'settlement_excluded', 'settlement_name',
+        'settlement', 'close_attempt'
+    ] LOOP
+        EXECUTE format(
+            'DELETE FROM truerank.%1$I AS r WHERE r.ctid IN (
+                 SELECT x.ctid FROM truerank.%1$I AS x
+                 WHERE x.ranking >= $1 AND x.ranking < $2 LIMIT $3)', v_table)
+        USING p_board_id::bigint << 36, (p_board_id::bigint + 1) << 36, p_rows_max;
+        GET DIAGNOSTICS v_removed = ROW_COUNT;
+        IF v_removed > 0 THEN
+            RETURN v_removed;
+        END IF;
+    END LOOP;
     DELETE FROM truerank.award_rule AS r WHERE r.board_id = p_board_id;
-    DELETE FROM truerank.settlement_excluded AS x WHERE x.ranking >= v_first AND x.ranking < v_last;
-    DELETE FROM truerank.settlement_name AS n WHERE n.ranking >= v_first AND n.ranking < v_last;
-    DELETE FROM truerank.settlement AS s WHERE s.ranking >= v_first AND s.ranking < v_last;
     RETURN 0;
 END
 $$;

@@ -94,7 +94,16 @@ BEGIN
         FROM said AS s
         JOIN named AS n ON n.row = substr(s.row, 11)
         JOIN truerank.board AS b ON b.grp = s.grp AND s.board_id IN (0, b.id)
-        CROSS JOIN LATERAL truerank.member_rankings(n.member, b.id) AS r (ranking)
+        CROSS JOIN LATERAL (
+            WITH known AS MATERIALIZED (
+                SELECT x.ranking FROM truerank.member_rankings(n.member, b.id) AS x (ranking)
+            )
+            SELECT k.ranking FROM known AS k
+            UNION
+            SELECT c.cohort FROM known AS k
+            JOIN truerank.cohort_member AS c ON c.season = k.ranking AND c.member = n.member
+            WHERE c.cohort IS NOT NULL
+        ) AS r
         -- As truerank.has_history, which would cost several times as much for each pair.
         WHERE isfinite(b.history_from) OR EXISTS (
             SELECT FROM unnest(n.names) AS u (name)

@@ -39,8 +39,9 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET jit = off SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
-    v_asked CONSTANT integer := cardinality(p_members);
-    v_withheld text[];  -- who has a standing and takes no place; null: nobody
+    v_asked integer := 0;
+    v_withheld text[];  -- who has a standing and takes no place, in order; null: nobody
+    v_withheld_keys bytea[];
     v_equals bytea[];  -- of each member asked for, the bytes in which equals agree
     v_afters bytea[];  -- and what comes after all that begin with them
     v_counts bigint[];
@@ -48,30 +49,26 @@ DECLARE
 BEGIN
     -- Not the statement's time: of a prepared statement that is when it is executed, and its
     -- snapshot is older by then. The transaction's is never later than any of its snapshots.
-    SELECT x.epoch, now(), p.n + coalesce(c.n, 0) - coalesce(cardinality(w.members), 0), w.members,
-           c.changes > 1000 AND current_setting('transaction_read_only') = 'off', 0, p_offset
-    INTO epoch, read_at, total, v_withheld, fold_due, slice_low, slice_first
+    SELECT x.epoch, now(), p.n, p.n, p.changes > 1000, 0, p_offset, (
+               SELECT array_agg(y.member) FROM truerank.member_state AS y
+               WHERE y.board_id IN (0, (p_ranking >> 36)::integer)
+                 AND y.state IN ('hidden', 'banned', 'merged'))
+    INTO epoch, read_at, total, slice_high, fold_due, slice_low, slice_first, v_withheld
     FROM truerank.setting AS x
-    CROSS JOIN LATERAL (
-        SELECT coalesce((SELECT p.n FROM truerank.population AS p
-                         WHERE p.ranking = p_ranking), 0) AS n) AS p
-    CROSS JOIN LATERAL (
-        SELECT sum(c.n)::bigint AS n, count(*) AS changes FROM truerank.population_change AS c
-        WHERE c.ranking = p_ranking) AS c
-    CROSS JOIN LATERAL (
-        SELECT array_agg(m.member) AS members
-        FROM (SELECT DISTINCT y.member FROM truerank.member_state AS y
-              WHERE y.board_id IN (0, (p_ranking >> 36)::integer)
-                AND y.state IN ('hidden', 'banned', 'merged')) AS m
+    CROSS JOIN (
+        SELECT coalesce((SELECT p.n FROM truerank.population AS p WHERE p.ranking = p_ranking), 0)
+               + coalesce(sum(c.n), 0)::bigint AS n, count(*) AS changes
+        FROM truerank.population_change AS c WHERE c.ranking = p_ranking) AS p;
+    IF v_withheld IS NOT NULL THEN
+        SELECT array_agg(m.member ORDER BY s.sort_key, m.member),
+               array_agg(s.sort_key ORDER BY s.sort_key, m.member),
+               total - count(*), total - count(*)
+        INTO v_withheld, v_withheld_keys, total, slice_high
+        FROM (SELECT DISTINCT w AS member FROM unnest(v_withheld) AS w) AS m
         -- OFFSET: as it is, else the whole ranking might be joined to the few.
         CROSS JOIN LATERAL (
-            SELECT FROM truerank.standing AS s
-            WHERE s.ranking = p_ranking AND s.member = m.member OFFSET 0) AS s
-    ) AS w;
-    slice_high := total;
-    IF p_compared AND NOT pg_is_in_recovery() THEN
-        snapshot := pg_current_snapshot()::text;
-        lives := truerank.lives();
+            SELECT s.sort_key FROM truerank.standing AS s
+            WHERE s.ranking = p_ranking AND s.member = m.member OFFSET 0) AS s;
     END IF;
 
     -- What is asked most, the top, passes by the rest: every expression has its price.
@@ -79,40 +76,51 @@ BEGIN
         SELECT b.* INTO slice, slice_first, slice_low, slice_high, counts
         FROM truerank.bounded_slice(
             p_ranking, p_offset, p_limit, p_start, p_beside_key, p_beside_member, p_low, p_high,
-            p_marks, total, v_withheld) AS b;
+            p_marks, total, v_withheld, v_withheld_keys) AS b;
     ELSIF p_limit > 0 THEN
-        slice := truerank.ranking_slice(
-            p_ranking, '', '', decode(repeat('ff', 64), 'hex'), '',
-            p_offset, p_limit, v_withheld);
+        -- As ranking_slice has it, which compares each row with two bounds.
+        slice := ARRAY(
+            SELECT s.sort_key || convert_to(s.member, 'UTF8') FROM truerank.standing AS s
+            WHERE s.ranking = p_ranking
+              AND (v_withheld IS NULL OR s.member NOT IN (SELECT w FROM unnest(v_withheld) AS w))
+            ORDER BY s.sort_key, s.member OFFSET p_offset LIMIT p_limit);
     END IF;
-    IF v_asked > 0 THEN
-        member_states := truerank.states_on((p_ranking >> 36)::integer, p_members);
-        ban_ended := 'banned' = ANY (member_states) AND truerank.bans_ended(p_members);
-        SELECT array_agg(k.key ORDER BY k.ord),
+    IF cardinality(p_members) > 0 THEN
+        v_asked := cardinality(p_members);
+        SELECT array_agg(k.state ORDER BY k.ord), array_agg(k.key ORDER BY k.ord),
                array_agg(substr(k.key, 1, p_row_bytes) ORDER BY k.ord),
                array_agg(CASE WHEN k.key IS NOT NULL THEN coalesce(
                              truerank.key_after(substr(k.key, 1, p_row_bytes)),
                              decode(repeat('ff', 64), 'hex')) END
                          ORDER BY k.ord) FILTER (WHERE p_up_to)
-        INTO member_keys, v_equals, v_afters
+        INTO member_states, member_keys, v_equals, v_afters
         FROM (
-            SELECT m.ord, (SELECT s.sort_key FROM truerank.standing AS s
-                           WHERE s.ranking = p_ranking AND s.member = m.member
-                             AND m.state = 'active') AS key
-            FROM unnest(p_members, member_states) WITH ORDINALITY AS m (member, state, ord)
+            SELECT m.ord, coalesce(w.state, 'active') AS state,
+                   CASE WHEN w.state IS NULL THEN s.sort_key END AS key
+            FROM unnest(p_members) WITH ORDINALITY AS m (member, ord)
+            LEFT JOIN LATERAL truerank.withheld_as((p_ranking >> 36)::integer, m.member)
+                AS w (state) ON true
+            LEFT JOIN LATERAL (
+                SELECT s.sort_key FROM truerank.standing AS s
+                WHERE s.ranking = p_ranking AND s.member = m.member OFFSET 0) AS s ON true
         ) AS k;
+        ban_ended := 'banned' = ANY (member_states) AND truerank.bans_ended(p_members);
         -- In one walk: what is asked for beside each other costs once.
         v_counts := truerank.count_before(
-            p_ranking, member_keys || v_equals || v_afters,
-            p_members || array_fill(''::text, ARRAY[2 * v_asked]), v_withheld);
-        member_places := v_counts[:v_asked];
-        member_better := v_counts[v_asked + 1:2 * v_asked];
+            p_ranking, v_equals || member_keys || v_afters,
+            array_fill(''::text, ARRAY[v_asked]) || p_members
+            || array_fill(''::text, ARRAY[v_asked]),
+            v_withheld, v_withheld_keys, p_ordered => v_asked = 1);
+        member_better := v_counts[:v_asked];
+        member_places := v_counts[v_asked + 1:2 * v_asked];
         IF p_up_to THEN
             member_up_to := v_counts[2 * v_asked + 1:];
         END IF;
     END IF;
-    v_middle := coalesce(p_around_place, member_places[1]);
-    IF p_around_limit > 0 AND v_middle IS NOT NULL THEN
+    IF p_around_limit > 0 THEN
+        v_middle := coalesce(p_around_place, member_places[1]);
+    END IF;
+    IF v_middle IS NOT NULL THEN
         around_first := greatest(
             0, least(v_middle - (p_around_limit - 1) / 2, total - p_around_limit));
         around := CASE WHEN p_around_place IS NOT NULL THEN truerank.ranking_slice(
@@ -130,15 +138,27 @@ BEGIN
         v_counts := truerank.count_before(
             p_ranking, ARRAY[substr(slice[1], 1, p_row_bytes), substr(around[1], 1, p_row_bytes)]
                        || v_equals,
-            array_fill(''::text, ARRAY[2 + v_asked]), v_withheld, p_distinct => p_row_bytes);
+            array_fill(''::text, ARRAY[2 + v_asked]), v_withheld, v_withheld_keys,
+            p_distinct => p_row_bytes);
         slice_better := v_counts[1];
         around_better := v_counts[2];
         member_better := v_counts[3:];
     ELSE
-        slice_better := CASE WHEN slice_first > 0 THEN truerank.better_than(
-            p_ranking, slice_first, slice[1], p_row_bytes, v_withheld) END;
-        around_better := CASE WHEN around_first > 0 THEN truerank.better_than(
-            p_ranking, around_first, around[1], p_row_bytes, v_withheld) END;
+        IF slice_first > 0 THEN
+            slice_better := truerank.better_than(
+                p_ranking, slice_first, slice[1], p_row_bytes, v_withheld, v_withheld_keys);
+        END IF;
+        IF around_first > 0 THEN
+            around_better := truerank.better_than(
+                p_ranking, around_first, around[1], p_row_bytes, v_withheld, v_withheld_keys);
+        END IF;
+    END IF;
+    IF fold_due THEN
+        fold_due := current_setting('transaction_read_only') = 'off';
+    END IF;
+    IF p_compared AND NOT pg_is_in_recovery() THEN
+        snapshot := pg_current_snapshot()::text;
+        lives := truerank.lives();
     END IF;
     RETURN NEXT;
 END

@@ -1,7 +1,8 @@
 -- recount_rankings: the rankings of a board, or of all boards, whose standings can be recomputed.
 --
 -- Those in which somebody has a standing, and those that a season was ever listed for; not those
--- that ended before the board's history begins, for their events are forgotten.
+-- that ended before the board's history begins, for their events are forgotten. Cohorts come with
+-- their number behind the season's label.
 -- may_change: the season takes changes; what is settled, or a copy, is left to a revision.
 CREATE OR REPLACE FUNCTION truerank.recount_rankings(p_board text DEFAULT NULL)
 RETURNS TABLE (board text, label text, ranking bigint, may_change boolean)
@@ -22,11 +23,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         JOIN truerank.board AS b ON b.id = r.board_id
         WHERE b.deleted_at IS NULL AND (p_board IS NULL OR b.key = p_board)
     )
-    SELECT b.key, s.label, k.ranking, coalesce(r.state = 'open', true)
+    SELECT b.key, s.label || CASE WHEN r.kind = 'cohort' THEN ', cohort ' || r.cohort ELSE '' END,
+           k.ranking, coalesce(r.state = 'open', true)
     FROM known AS k
     JOIN truerank.board AS b ON b.id = k.board_id
     LEFT JOIN truerank.ranking AS r ON r.id = k.ranking
     CROSS JOIN LATERAL truerank.season_of_ranking(b, k.ranking) AS s
-    WHERE s.ends_at > b.history_from AND coalesce(r.kind, 'live') = 'live'
+    WHERE s.ends_at > b.history_from AND coalesce(r.kind, 'live') IN ('live', 'cohort')
     ORDER BY b.key, k.ranking
 $$;

@@ -26,6 +26,11 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING MESSAGE =
             'the events of this season are forgotten';
     END IF;
+    IF truerank.season_divided(p_ranking) <> p_ranking THEN
+        RETURN QUERY SELECT c.* FROM truerank.recount_cohort(
+            v_board, p_ranking, p_after, p_members_max) AS c;
+        RETURN;
+    END IF;
     -- From id to id, not from event to event: each costs one look at each of three indices.
     WITH RECURSIVE walk AS (
         SELECT p_after COLLATE "C" AS id, 0 AS n

@@ -32,6 +32,7 @@ BEGIN
         state = 'open', sealed_at = NULL, barrier_xid = NULL, barrier_at = NULL, hold_until = NULL,
         kept_open = true
     WHERE id = v_id;
+    DELETE FROM truerank.close_attempt AS c WHERE c.ranking = v_id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason)
     VALUES (v_board_id, p_actor, 'reopen_season', p_season, p_reason);
     RETURN 'reopened';

@@ -1,11 +1,14 @@
 -- reveal_season: show the public a season again as it is now. One step, however large it is.
 --
--- A freeze that isn't due yet is called off. p_season null: as in find_season.
+-- A freeze that isn't due yet is called off, and a copy that is being made. p_season null: as in
+-- find_season.
 -- Returns: revealed, same (it wasn't frozen), board_unknown or season_unknown.
+-- Raises:  55P03 where another one is at work on the freeze for half a second.
 CREATE OR REPLACE FUNCTION truerank.reveal_season(
     p_board text, p_season text, p_actor text, p_reason text
 ) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
     v_board_id integer;
     v_ranking bigint;

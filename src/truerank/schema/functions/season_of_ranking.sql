@@ -1,4 +1,6 @@
 -- season_of_ranking: the season that a ranking's number stands for, with its bounds.
+--
+-- Of a cohort, that of the season which is divided, but with the cohort's own number.
 CREATE OR REPLACE FUNCTION truerank.season_of_ranking(
     p_board truerank.board, p_ranking bigint
 ) RETURNS truerank.season
@@ -7,6 +9,11 @@ DECLARE
     v_season truerank.season;
     v_index integer := (p_ranking & 4294967295) - 2147483648;
 BEGIN
+    IF (p_ranking >> 32) & 15 = 9 THEN
+        v_season := truerank.season_of_ranking(p_board, truerank.season_divided(p_ranking));
+        v_season.ranking := p_ranking;
+        RETURN v_season;
+    END IF;
     v_season.ranking := p_ranking;
     v_season.period := (ARRAY['all', 'day', 'week', 'month', 'year', 'custom'])
                        [((p_ranking >> 32) & 15)::integer];

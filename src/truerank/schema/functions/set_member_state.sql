@@ -23,6 +23,7 @@ DECLARE
     v_changed boolean := false;
     v_ended bigint;
     v_scope integer;
+    v_forgotten bigint[];  -- seasons in which forgotten events of the member count
 BEGIN
     IF p_action IS NULL
        OR p_action NOT IN ('hide', 'show', 'ban', 'unban', 'reset', 'delete') THEN
@@ -58,10 +59,18 @@ BEGIN
         WHERE s.member = set_member_state.member AND (v_board_id = 0 OR s.board_id = v_board_id)
         ORDER BY s.board_id FOR UPDATE;
     END IF;
+    IF p_action = 'reset' THEN
+        v_forgotten := ARRAY(
+            SELECT DISTINCT o.ranking FROM truerank.member_rankings(member, v_board_id) AS r
+            JOIN truerank.opening AS o
+              ON o.ranking = r AND o.member = ANY (truerank.names_of(set_member_state.member)));
+    END IF;
     IF p_action IN ('reset', 'delete') THEN
         v_ended := truerank.end_past(member, v_board_id);
         v_changed := v_ended > 0;
     END IF;
+    INSERT INTO truerank.forgotten_reset (ranking, at)
+    SELECT r, clock_timestamp() FROM unnest(v_forgotten) AS r ON CONFLICT DO NOTHING;
     IF p_action = 'delete' THEN
         PERFORM truerank.leave_settlements(member, v_board_id);
     END IF;

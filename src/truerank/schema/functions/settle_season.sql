@@ -6,7 +6,8 @@
 -- Locks:   the season's row, never waited for. Who corrects an event of the season, or takes a
 --          member's past away, holds it too.
 -- Returns: one row: settled or final, with the revision and its time; held, with until when;
---          not_sealed, no_barrier; merging, while two members are being made one; board_unknown,
+--          not_sealed, no_barrier; merging, while two members are being made one;
+--          dividing, while members have yet to be put into cohorts (see divide_season); board_unknown,
 --          season_unknown.
 -- Raises:  25001 below REPEATABLE READ; 55P03 and 40001 where others are in the way: repeat it.
 CREATE OR REPLACE FUNCTION truerank.settle_season(
@@ -43,7 +44,8 @@ BEGIN
     END IF;
     IF outcome IS NULL THEN
         v_season := truerank.season_of_ranking(v_board, v_id);
-        outcome := CASE WHEN truerank.merges_under_way(v_board, v_season) THEN 'merging' END;
+        outcome := CASE WHEN truerank.merges_under_way(v_board, v_season) THEN 'merging'
+                        WHEN truerank.undivided(v_id) THEN 'dividing' END;
     END IF;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;

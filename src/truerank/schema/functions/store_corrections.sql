@@ -49,6 +49,14 @@ BEGIN
            p_reason, CASE WHEN p_void THEN '{}'::jsonb ELSE jsonb_build_object(
                'value', truerank.in_units(c.value, p_board.decimals)::text) END
     FROM unnest(v_correction) AS c WHERE c.outcome = 'applied' ORDER BY c.ord;
+    IF p_void AND EXISTS (SELECT FROM truerank.webhook AS w WHERE 'event.voided' = ANY (w.kinds)) THEN
+        PERFORM truerank.queue_deliveries(
+            'event.voided', p_board.id, array_agg(c.member ORDER BY c.ord),
+            array_agg(jsonb_build_object(
+                'board', p_board.key, 'event_id', c.event_id,
+                'event_at', truerank.instant_text(c.at)) ORDER BY c.ord))
+        FROM unnest(v_correction) AS c WHERE c.outcome = 'applied';
+    END IF;
     RETURN v_correction;
 END
 $$;

@@ -77,10 +77,12 @@ BEGIN
     SELECT v_id, p_revision, clock_timestamp(), p_actor, p_reason, nextval('truerank.position'),
            v_settlement.population, v_settlement.different, v_settlement.total,
            CASE WHEN p_revision = 1 THEN 0 ELSE (
-               SELECT count(*) FROM truerank.settlement_changes(v_id, p_revision)) END,
+               SELECT truerank.count_settlement_changes(v_id, p_revision)) END,
            v_settlement.digest
     RETURNING settled_at INTO v_settlement.settled_at;
     PERFORM truerank.give_awards(p_board, p_season, p_revision);
+    PERFORM truerank.settle_cohorts(p_board, p_season, p_revision);
+    PERFORM truerank.queue_settlement(p_board, p_season, p_revision);
     RETURN v_settlement.settled_at;
 END
 $$;

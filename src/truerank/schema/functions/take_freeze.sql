@@ -1,21 +1,36 @@
--- take_freeze: copy the standings of a season that is to be frozen, as this snapshot has them.
+-- take_freeze: copy the standings of a season that is to be frozen, as they are at one instant.
 --
--- Call it at REPEATABLE READ in a transaction of its own. No writer waits for it, nor it for any.
--- From the commit on PostgreSQL shows the copy; the projection once it was told (log_frozen).
--- Members who aren't active are copied as well: what holds for them is looked up at each read.
--- Returns: taken; early, gone (revealed, or the board is deleted); same where it was taken before.
--- Raises:  25001 below REPEATABLE READ; 55P03 where another one takes it; 40001 where a member was
---          taken away meanwhile: try again.
-CREATE OR REPLACE FUNCTION truerank.take_freeze(p_freeze bigint) RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Call it once wait_for_ends has returned, in a transaction of its own. No writer waits for it, nor
+-- it for any. From the commit on PostgreSQL shows the copy; the projection once it was told
+-- (log_frozen). Members who aren't active are copied as well: what holds for them is looked up at
+-- each read.
+-- frozen_at lies between two snapshots that are the same: no transaction ended meanwhile, so what
+-- had committed by then is in the copy, and nothing that committed later.
+-- p_insist: whoever takes members away waits until this has ended, instead of ending it.
+-- Returns: taken; early, gone (revealed, or the board is deleted); same where it was taken before;
+--          busy where another one takes it.
+-- Raises:  25001 above READ COMMITTED; 40001 where a member was taken away meanwhile, or it was
+--          revealed, or transactions ended all the time; 55P03 where somebody who takes members away
+--          doesn't end: try again.
+CREATE OR REPLACE FUNCTION truerank.take_freeze(p_freeze bigint, p_insist boolean DEFAULT false)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
     v_freeze truerank.freeze;
     v_id bigint;
+    v_before text;
+    v_at timestamptz;
+    v_exact boolean;
+    v_ends bigint;
 BEGIN
-    IF current_setting('transaction_isolation') <> 'repeatable read' THEN
-        RAISE active_sql_transaction USING MESSAGE = 'call this at REPEATABLE READ';
+    PERFORM truerank.need_read_committed();
+    IF NOT pg_try_advisory_xact_lock(truerank.lock_class(), 1024 + (p_freeze & 1023)::integer) THEN
+        RETURN 'busy';
+    ELSIF p_insist THEN
+        PERFORM FROM truerank.freeze AS f WHERE f.id = p_freeze FOR UPDATE;
     END IF;
-    SELECT f.* INTO v_freeze FROM truerank.freeze AS f WHERE f.id = p_freeze FOR UPDATE NOWAIT;
+    SELECT f.* INTO v_freeze FROM truerank.freeze AS f WHERE f.id = p_freeze;
     IF NOT FOUND OR v_freeze.revealed_at IS NOT NULL OR NOT EXISTS (
         SELECT FROM truerank.board AS b WHERE b.id = v_freeze.board_id AND b.deleted_at IS NULL) THEN
         RETURN 'gone';
@@ -30,12 +45,28 @@ BEGIN
            coalesce(s.starts_at, '-infinity'), coalesce(s.ends_at, 'infinity'), p_freeze::text,
            'frozen'
     FROM truerank.find_season(v_freeze.board_id, v_freeze.season) AS s;
-    INSERT INTO truerank.standing
-        (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-    SELECT v_id, s.member, s.score, s.ties, nextval('truerank.version'), s.event_at,
-           s.event_position, s.moved, s.sort_key
-    FROM truerank.standing AS s WHERE s.ranking = v_freeze.ranking;
-    UPDATE truerank.freeze AS f SET frozen_at = now() WHERE f.id = p_freeze;
+    FOR v_try IN 1..10000 LOOP
+        SELECT pg_current_snapshot()::text, clock_timestamp() INTO v_before, v_at;
+        WITH still AS MATERIALIZED (
+            SELECT pg_current_snapshot()::text = v_before AS is_so
+        ), copied AS (
+            INSERT INTO truerank.standing
+                (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
+            SELECT v_id, s.member, s.score, s.ties, nextval('truerank.version'), s.event_at,
+                   s.event_position, s.moved, s.sort_key
+            FROM truerank.standing AS s
+            WHERE s.ranking = v_freeze.ranking AND (SELECT t.is_so FROM still AS t)
+        )
+        SELECT t.is_so, f.ends INTO v_exact, v_ends
+        FROM still AS t, truerank.freeze AS f WHERE f.id = p_freeze;
+        EXIT WHEN v_exact;
+    END LOOP;
+    -- Not locked before: who takes members away, or reveals, would wait as long as the copy takes.
+    UPDATE truerank.freeze AS f SET frozen_at = v_at, snapshot = v_before::pg_snapshot
+    WHERE f.id = p_freeze AND f.ends = v_ends AND f.revealed_at IS NULL AND v_exact;
+    IF NOT FOUND THEN
+        RAISE serialization_failure USING MESSAGE = 'the season changed while it was copied; retry';
+    END IF;
     RETURN 'taken';
 END
 $$;

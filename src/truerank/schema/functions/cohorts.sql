@@ -1,0 +1,19 @@
+-- cohorts: the cohorts of a season in order of their numbers, after one; p_season as in find_season.
+--
+-- members: places given away, of size; who left since is counted. population: members with a
+-- standing in it now.
+CREATE OR REPLACE FUNCTION truerank.cohorts(
+    p_board_id integer, p_season text, p_after integer, p_limit integer
+) RETURNS TABLE (number integer, tier integer, tier_name text, key text, size integer,
+                 members integer, population bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
+    SELECT c.number, c.tier, l.tiers[c.tier + 1], c.key, c.size, c.members,
+           (SELECT count(*) FROM truerank.standing AS x WHERE x.ranking = c.ranking)
+    FROM truerank.find_season(p_board_id, p_season) AS s
+    JOIN truerank.cohort AS c ON c.season = s.ranking AND c.number > p_after
+    LEFT JOIN LATERAL (
+        SELECT x.tiers FROM truerank.league AS x
+        WHERE x.board_id = p_board_id AND x.period = s.period
+        ORDER BY x.dropped_at DESC NULLS FIRST LIMIT 1) AS l ON true
+    ORDER BY c.number LIMIT p_limit
+$$;

@@ -1,0 +1,221 @@
+"""A season's settlement settles its cohorts, and moves members between tiers."""
+
+from typing import Any
+
+import pytest
+
+import truerank
+from tests.leagues.conftest import Leagues
+from truerank.errors import NotSettled
+from truerank.model import Zone
+
+BY: Any = Leagues.BY
+TIERS: Any = {"tiers": ("bronze", "silver", "gold"), "promote": 1, "demote": 1}
+
+
+def settled(leagues: Leagues, cohort: int, label: str = "2024-05") -> list[tuple[int, str, str]]:
+    page = leagues.tr.top("b", label, cohort=cohort, consistency="settled", limit=100)
+    assert page.total == len(page.entries)
+    return [(row.rank, row.member, row.score) for row in page.entries]
+
+
+def test_a_close_settles_every_cohort_and_moves_the_first_and_the_last(leagues: Leagues) -> None:
+    leagues.set(size=3, **TIERS)
+    leagues.submit(("A", 5), ("B", 9), ("C", 5), ("D", 4), ("E", 7))
+    leagues.divide()
+    with pytest.raises(NotSettled):
+        settled(leagues, 1)
+
+    leagues.close()
+    leagues.close()
+
+    assert settled(leagues, 1) == [(1, "B", "9"), (2, "A", "5"), (2, "C", "5")]
+    assert settled(leagues, 2) == [(1, "E", "7"), (2, "D", "4")]
+    assert leagues.tiers() == {"B": 1, "E": 1}  # nobody goes below the lowest tier
+    assert leagues.differences() == []
+
+    leagues.submit(("A", 1), ("B", 2), ("C", 3), ("D", 4), ("E", 5), month=6)
+    leagues.divide()
+    assert leagues.cohorts("2024-06") == {1: ["D", "C", "A"], 2: ["E", "B"]}
+    assert [c.tier_name for c in leagues.tr.cohorts("b", "2024-06")] == ["bronze", "silver"]
+    leagues.close("2024-06")
+    assert leagues.tiers() == {"D": 1, "E": 2}
+
+    leagues.submit(("B", 1), ("E", 1), ("Z", 1), month=7)  # D and its tier wait
+    leagues.divide()
+    assert leagues.cohorts("2024-07") == {1: ["B", "Z"], 2: ["E"]}
+    leagues.close("2024-07")
+    assert leagues.tiers() == {"B": 1, "D": 1, "E": 1}
+
+
+def test_of_equals_at_the_border_whoever_was_first_moves(leagues: Leagues) -> None:
+    leagues.set(size=4, tiers=("low", "high"), promote=2, demote=1)
+    leagues.submit(("D", 5), ("B", 9), ("A", 5), ("C", 5))
+    leagues.divide()
+
+    places = {
+        member: leagues.tr.league_place("b", member, "2024-05") for member in ("B", "D", "A", "C")
+    }
+    assert {m: (p.rank, p.zone) for m, p in places.items()} == {
+        "B": (1, Zone.PROMOTION),
+        "D": (2, Zone.PROMOTION),
+        "A": (3, Zone.STAY),
+        "C": (4, Zone.STAY),  # in the lowest tier
+    }
+    leagues.close()
+
+    assert leagues.tiers() == {"B": 1, "D": 1}
+    place = leagues.tr.league_place("b", "D", "2024-05")
+    assert (place.zone, place.tier_name, place.cohort) == (Zone.PROMOTION, "low", 1)
+
+
+def test_whoever_is_hidden_or_banned_at_the_close_has_no_place_and_stays(
+    leagues: Leagues,
+) -> None:
+    leagues.set(size=4, tiers=("low", "high"), promote=1)
+    leagues.submit(("A", 5), ("B", 9), ("C", 8), ("D", 4))
+    leagues.divide()
+    leagues.tr.hide_member("B", timeout_s=0, **BY)
+    leagues.tr.ban_member("C", timeout_s=0, **BY)
+
+    leagues.close()
+
+    assert settled(leagues, 1) == [(1, "A", "5"), (2, "D", "4")]
+    assert leagues.tiers() == {"A": 1}
+    excluded = leagues.conn.execute(
+        "SELECT x.member, x.why FROM truerank.settlement_excluded AS x"
+        " JOIN truerank.cohort AS c ON c.ranking = x.ranking ORDER BY 1"
+    ).fetchall()
+    assert excluded == [("B", "hidden"), ("C", "banned")]
+
+
+def test_the_next_season_waits_for_the_one_that_decides_its_tiers(leagues: Leagues) -> None:
+    leagues.set(size=2, **TIERS)
+    leagues.submit(("A", 5), ("B", 9))
+    leagues.submit(("A", 5), ("B", 9), month=6)
+    leagues.divide()
+
+    (league,) = leagues.tr.leagues("b")
+    assert (league.undivided, league.waits_for, league.scanned) == (2, "2024-05", True)
+    assert leagues.cohorts("2024-06") == {}
+    leagues.close()
+    leagues.divide()
+
+    assert leagues.cohorts("2024-06") == {1: ["A"], 2: ["B"]}
+    assert leagues.tr.leagues("b")[0].undivided == 0
+
+
+def test_a_season_that_is_closed_before_the_one_before_it_divides_by_what_is_known(
+    leagues: Leagues,
+) -> None:
+    leagues.set(size=2, **TIERS)
+    leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.divide()
+    leagues.submit(("A", 5), ("B", 4), ("C", 1), month=6)
+
+    leagues.close("2024-06")  # and everybody is in a cohort
+
+    assert settled(leagues, 1, "2024-06") == [(1, "A", "5"), (2, "B", "4")]
+    assert settled(leagues, 2, "2024-06") == [(1, "C", "1")]
+    assert leagues.tiers() == {"A": 1, "C": 1}
+    leagues.close("2024-05")  # too late to decide anything
+    assert leagues.tiers() == {"A": 1, "C": 1}
+    assert leagues.differences("2024-06") == leagues.differences() == []
+
+
+def test_a_revision_moves_members_anew_until_the_next_season_is_divided(
+    leagues: Leagues,
+) -> None:
+    leagues.set(size=3, **TIERS)
+    leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.close()
+    assert leagues.tiers() == {"B": 1}
+
+    leagues.tr.revise_season("b", "2024-05", void=["e2"], **BY)
+    assert settled(leagues, 1) == [(1, "A", "5"), (2, "C", "1")]
+    assert leagues.tiers() == {"A": 1}
+
+    leagues.submit(("A", 5), month=6)
+    leagues.divide()
+    leagues.tr.revise_season("b", "2024-05", void=["e1"], **BY)
+    assert settled(leagues, 1) == [(1, "C", "1")]
+    assert leagues.tiers() == {"A": 1}  # A plays in the higher tier already
+    revisions = leagues.conn.execute(
+        "SELECT s.revision, s.population, s.changed FROM truerank.settlement AS s"
+        " JOIN truerank.cohort AS c ON c.ranking = s.ranking WHERE c.season = %s ORDER BY 1",
+        (leagues.season(),),
+    ).fetchall()
+    assert revisions == [(1, 3, 0), (2, 2, 3), (3, 1, 2)]
+    assert leagues.differences() == []
+
+
+def test_nobody_is_put_into_a_cohort_of_a_season_that_is_settled(leagues: Leagues) -> None:
+    leagues.set(size=3)
+    leagues.submit(("A", 5))
+    leagues.close()
+    leagues.submit(("B", 5), month=6)
+    leagues.tr.merge_members("A", "B", timeout_s=0, **BY)  # whom nobody had divided in May
+
+    outcome = leagues.conn.execute("SELECT truerank.divide_season('b', '2024-05', 500)").fetchone()
+
+    assert outcome == ("divided",)
+    assert leagues.cohorts() == {1: []}
+    assert settled(leagues, 1)[0][2] == "5"
+
+
+def test_members_with_the_same_key_share_cohorts(leagues: Leagues) -> None:
+    leagues.set(size=2, by_key=True)
+    for member, key in (("A", "red"), ("B", "blue"), ("C", "red"), ("E", "red")):
+        assert leagues.tr.assign_league_key("b", member, key)
+    assert not leagues.tr.assign_league_key("b", "A", "red")
+    leagues.submit(("A", 5), ("B", 9), ("C", 1), ("D", 4), ("E", 7), ("F", 2))
+    leagues.divide()
+
+    assert [(c.number, c.key) for c in leagues.tr.cohorts("b", "2024-05")] == [
+        (1, "red"), (2, "red"), (3, "blue"), (4, "")]  # fmt: skip
+    assert leagues.cohorts() == {1: ["A", "C"], 2: ["E"], 3: ["B"], 4: ["D", "F"]}
+    leagues.tr.assign_league_key("b", "A", None)
+    leagues.submit(("A", 5), month=6)
+    leagues.divide()
+    assert [c.key for c in leagues.tr.cohorts("b", "2024-06")] == [""]
+
+
+def test_a_dropped_league_divides_nobody_and_its_cohorts_go_on(leagues: Leagues) -> None:
+    leagues.set(size=2, **TIERS)
+    leagues.submit(("A", 5), ("B", 9))
+    leagues.divide()
+    leagues.submit(("C", 1))
+
+    leagues.tr.drop_league("b", "month", **BY)
+    leagues.submit(("A", 5), ("D", 3))
+    leagues.divide()
+    assert leagues.cohorts() == {1: ["A", "B"]}
+
+    leagues.set(size=2, **TIERS)
+    leagues.divide()
+    assert leagues.cohorts() == {1: ["A", "B"], 2: ["D", "C"]}
+    leagues.tr.drop_league("b", "month", **BY)
+    leagues.close()
+    assert settled(leagues, 1) == [(1, "A", "10"), (2, "B", "9")]
+    assert leagues.tiers() == {}
+
+
+def test_seasons_without_a_next_one_are_divided_and_nobody_moves(leagues: Leagues) -> None:
+    assert leagues.set(period="all", size=2)
+    assert not leagues.set(period="all", size=2)
+    leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.divide()
+
+    assert leagues.cohorts("all") == {1: ["B", "A"], 2: ["C"]}
+    for bad in (
+        {"period": "all", "size": 2, "promote": 1},
+        {"size": 1},
+        {"size": 3, "promote": 2, "demote": 2, "tiers": ("a", "b")},
+        {"size": 3, "tiers": ("a", "a")},
+        {"size": 3, "tiers": ()},
+        {"period": "week", "size": 2},
+    ):
+        with pytest.raises(truerank.errors.InvalidInput):
+            leagues.set(**bad)
+    with pytest.raises(truerank.errors.SeasonUnknown):
+        leagues.set(size=3, from_season="2024-W05")
