@@ -1,17 +1,16 @@
 """A board by month with a league, whose months of 2024 are long over."""
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-import psycopg
 import pytest
 
 import truerank
-from tests.faults.pooler import caller_options
+from tests.settle.conftest import Connection, conn, connect, tr
 from truerank.model import LeagueRule
 
-Connection = psycopg.Connection[Any]
+__all__ = ["Connection", "conn", "connect", "tr"]
+
 Row = tuple[Any, ...]
 
 _COPY = "score, ties, event_at, event_position, moved, sort_key"
@@ -110,35 +109,6 @@ class Leagues:
 
     def close(self, label: str = "2024-05", **how: Any) -> truerank.Season:
         return self.tr.close_season("b", label, actor="test", **how)
-
-
-@pytest.fixture
-def tr(database_url: str, redis_url: str) -> Iterator[truerank.Truerank]:
-    """A client. No worker runs: it reads from PostgreSQL."""
-    with truerank.connect(database_url, redis_url) as client:
-        yield client
-
-
-@pytest.fixture
-def connect(database_url: str) -> Iterator[Callable[..., Connection]]:
-    """A function that opens connections, in autocommit unless told otherwise."""
-    opened: list[Connection] = []
-    usual = {"autocommit": True, "options": "-c statement_timeout=30s", **caller_options()}
-
-    def connect(**options: Any) -> Connection:
-        conn = psycopg.connect(database_url, **{**usual, **options})
-        opened.append(conn)
-        return conn
-
-    yield connect
-    for conn in opened:
-        conn.close()
-
-
-@pytest.fixture
-def conn(connect: Callable[..., Connection]) -> Connection:
-    """One connection in autocommit: each statement is a transaction."""
-    return connect()
 
 
 @pytest.fixture
