@@ -64,6 +64,22 @@ def test_columns_may_have_names_of_their_own_and_one_board_serves_all_lines() ->
     assert (row.board, row.event.member, row.event.value) == ("laps", "ada", "62.5")
 
 
+def test_tie_breaks_are_read_from_a_file_that_was_exported_alone() -> None:
+    text = (
+        "event_id,board,rank,member,points,occurred_at,tie hits,tie misses\n"
+        "e1,b,1,ada,5,2026-01-01T00:00:00Z,2,-3\n"
+        "e2,b,2,bao,4,2026-01-01T00:00:00Z,2.5,0\n"
+    )
+
+    first, second = read(text, Naming(exported="standing-"))
+
+    assert isinstance(first, Row)
+    assert first.event.ties == (2, -3)
+    assert isinstance(second, Malformed)
+    assert second.code == "ties_invalid"
+    assert [row.event.ties for row in rows(text)] == [(), ()]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -29,6 +29,7 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 INT64 = 2**63
 NOBODY: Mapping[str, MemberState] = MappingProxyType({})
 ABSENT = "absent \N{CROSS MARK}"
+ALONE = {"member": "m", "value": "-0.500", "occurred_at": START, "ties": ()}
 _names = count(1)
 
 NAMES = st.text(
@@ -245,6 +246,7 @@ def _check_counts(world: World, oracle: Oracle, scores: list[str], source: Sourc
 
 @given(board=boards())
 @example(board={"order": Order.DESC, "decimals": 0, "ties": (), "events": [], "dense": True})
+@example(board={"order": Order.ASC, "decimals": 3, "ties": (), "events": [ALONE], "dense": True})
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_answer_is_the_same_wherever_it_comes_from(
     either: World, board: dict[str, Any]
@@ -355,3 +357,19 @@ def test_a_hundred_thousand_members_give_the_same_answers(either: World) -> None
         100 * (len(rows) + 1 - firsts[score] - equals[score]) / (len(rows) - 1)
         for score in (rows[at][1] for at in asked)
     ]
+    for source in Source:
+        page = either.client.between(board, 7, 9, limit=1000, source=source)
+        within = [row for row in expected if 7 <= int(row[2]) <= 9]
+        assert (told(page.entries), page.matching) == (within, len(within))
+        window = either.client.around_rank(board, middle, limit=11, source=source)
+        assert told(window.around) == expected[middle - 6 : middle + 5]
+        values = [499, 0, -500, 500]
+        counts = either.client.count_scores(board, values, source=source).counts
+        assert [(count.better, count.equal) for count in counts] == [
+            (sum(score > value for _, score in rows), equals[value]) for value in values
+        ]
+        spread = either.client.histogram(board, [-250, 0, 499], source=source)
+        assert [bucket.members for bucket in spread.buckets] == [
+            sum(low <= score < high for _, score in rows)
+            for low, high in pairwise([-1000, -250, 0, 499, 1000])
+        ]

@@ -48,6 +48,7 @@ OPERATORS = (
     "settlement_excluded_members",
     "settlement_digest",
     "settlement_digest_from_events",
+    "settlement_differences",
     "export_settled",
     "due_closes",
     "make_award_rule",

@@ -35,7 +35,7 @@ _CALLS = {"HttpRefusal": 1, "Malformed": 1, "complain": 0}  # which argument is 
 
 def error_codes() -> set[str]:
     """Every code that an error may have, in Python, over HTTP or in the command line."""
-    found = {f"{column}_invalid" for column in COLUMNS}  # of a line of a file
+    found = {f"{column}_invalid" for column in (*COLUMNS, "ties")}  # of a line of a file
     for path in sorted(_SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             found.update(code for code in _codes(node, path) if _CODE.fullmatch(code))

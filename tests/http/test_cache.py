@@ -279,7 +279,10 @@ async def test_new_names_are_shown_at_once_by_the_process_that_took_them(stand: 
             assert page["entries"][0]["name"] == name
 
 
-async def test_nobody_sees_a_member_after_the_call_that_hid_it(holding: Settings) -> None:
+@pytest.mark.parametrize("action", ["hide", "ban", "delete"])
+async def test_nobody_sees_a_member_after_the_call_that_hid_it(
+    holding: Settings, action: str
+) -> None:
     settings = msgspec.structs.replace(holding, cache_max_ms=300, heartbeat_ms=1000)
     with pipeline(settings, groups=1) as made, running_worker(settings):
         made.client.create_board("b", seasons=["all"])
@@ -291,7 +294,7 @@ async def test_nobody_sees_a_member_after_the_call_that_hid_it(holding: Settings
             assert await served.scores() == {"ann": "10"}
             hiding = asyncio.create_task(
                 asyncio.to_thread(
-                    made.client.hide_member,
+                    getattr(made.client, f"{action}_member"),
                     "ann", actor="op", reason="test", timeout_s=DEADLINE_S,
                 )
             )  # fmt: skip

@@ -43,11 +43,14 @@ def test_pages_follow_each_other_by_cursors_in_both_directions(scores: httpx.Cli
 def test_a_cursor_of_a_season_that_is_gone_is_told_as_gone(scores: httpx.Client) -> None:
     cursor = scores.get(f"{POINTS}/top", params={"limit": 2}).json()["next"]
     scores.post("/v1/boards", json={"board": "other"})
+    scores.post("/v1/boards", json={"board": "no whole", "seasons": ["day"]})
 
     gone = scores.get("/v1/boards/other/top", params={"cursor": cursor})
+    lacking = scores.get("/v1/boards/no whole/top", params={"cursor": cursor})
     none = scores.get(f"{POINTS}/top", params={"cursor": "x"})
 
-    assert (gone.status_code, gone.json()["code"]) == (410, "cursor_gone")
+    for answer in (gone, lacking):
+        assert (answer.status_code, answer.json()["code"]) == (410, "cursor_gone")
     assert (none.status_code, none.json()["field"]) == (422, "cursor")
 
 
@@ -187,6 +190,13 @@ def test_needs_that_make_no_sense_are_refused(scores: httpx.Client, query: str, 
     answer = scores.get(f"{POINTS}/top?{query}")
 
     assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+@pytest.mark.parametrize("how", ["else=pending", "wait=60s"])
+def test_a_token_of_another_epoch_is_told_at_once(scores: httpx.Client, how: str) -> None:
+    answer = scores.get(f"{POINTS}/top?member=ann&at_least=1.00000000-00000001-a&{how}")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "epoch_changed")
 
 
 @pytest.mark.parametrize(

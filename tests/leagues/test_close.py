@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import truerank
-from tests.leagues.conftest import Leagues
+from tests.leagues.conftest import Connection, Leagues
 from truerank.errors import NotSettled
 from truerank.model import Zone
+from truerank.repair.settlement import check_places
 
 BY: Any = Leagues.BY
 TIERS: Any = {"tiers": ("bronze", "silver", "gold"), "promote": 1, "demote": 1}
@@ -48,9 +49,13 @@ def test_a_close_settles_every_cohort_and_moves_the_first_and_the_last(leagues: 
     assert leagues.tiers() == {"B": 1, "D": 1, "E": 1}
 
 
-def test_of_equals_at_the_border_whoever_was_first_moves(leagues: Leagues) -> None:
+@pytest.mark.parametrize(("order", "best"), [("desc", 9), ("asc", 1)])
+def test_of_equals_at_the_border_whoever_was_first_moves(
+    tr: truerank.Truerank, conn: Connection, order: str, best: int
+) -> None:
+    leagues = Leagues(tr, conn).made(order=order)
     leagues.set(size=4, tiers=("low", "high"), promote=2, demote=1)
-    leagues.submit(("D", 5), ("B", 9), ("A", 5), ("C", 5))
+    leagues.submit(("D", 5), ("B", best), ("A", 5), ("C", 5))
     leagues.divide()
 
     places = {
@@ -64,6 +69,7 @@ def test_of_equals_at_the_border_whoever_was_first_moves(leagues: Leagues) -> No
     }
     leagues.close()
 
+    assert settled(leagues, 1) == [(1, "B", str(best)), *((2, m, "5") for m in "DAC")]
     assert leagues.tiers() == {"B": 1, "D": 1}
     place = leagues.tr.league_place("b", "D", "2024-05")
     assert (place.zone, place.tier_name, place.cohort) == (Zone.PROMOTION, "low", 1)
@@ -219,3 +225,44 @@ def test_seasons_without_a_next_one_are_divided_and_nobody_moves(leagues: League
             leagues.set(**bad)
     with pytest.raises(truerank.errors.SeasonUnknown):
         leagues.set(size=3, from_season="2024-W05")
+
+
+def test_stored_places_of_a_cohort_are_compared_too(leagues: Leagues) -> None:
+    leagues.set()
+    leagues.submit(("A", 5), ("B", 9), ("C", 5), ("D", 4))
+    leagues.divide()
+    leagues.close()
+    season = leagues.tr.season("b", "2024-05")
+    sound = check_places(leagues.conn, season)
+
+    leagues.conn.execute(
+        "UPDATE truerank.settlement_row AS r SET competition = 1 FROM truerank.cohort AS c"
+        " WHERE r.ranking = c.ranking AND c.number = 1 AND r.member = 'C'"
+    )
+
+    found = check_places(leagues.conn, season)
+    assert sound is not None
+    assert found is not None
+    assert sound.same
+    subjects = [each.subject for each in found.differences]
+    assert subjects[0] == "revision 1 of cohort 1: digest"
+    assert any(each.endswith(": competition rank") for each in subjects)
+
+
+def test_a_renamed_member_keeps_its_tier_and_its_key(leagues: Leagues) -> None:
+    leagues.set(size=3, by_key=True, **TIERS)
+    assert leagues.tr.assign_league_key("b", "B", "red")
+    leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.close()
+    assert leagues.tiers() == {"A": 1, "B": 1}
+
+    leagues.tr.merge_members("B", "Z", timeout_s=0, **BY)
+    leagues.submit(("B", 3), ("A", 1), month=6)
+    leagues.divide()
+
+    assert leagues.tiers() == {"A": 1, "Z": 1}
+    assert [(c.tier, c.key) for c in leagues.tr.cohorts("b", "2024-06")] == [(1, "red"), (1, "")]
+    assert leagues.cohorts("2024-06") == {1: ["Z"], 2: ["A"]}
+    assert leagues.differences("2024-06") == []
+    leagues.tr.merge_members("A", "Z", timeout_s=0, **BY)  # it has moves of its own
+    assert leagues.tiers()["Z"] == 1

@@ -339,6 +339,26 @@ def test_all_ids_of_a_person_are_erased_and_each_begins_anew(
     assert registry.shown("c") == {"bob": "2", "lady " + ADA: "1"}
 
 
+def test_a_renamed_person_is_erased_under_either_id(registry: Registry) -> None:
+    client = registry.client
+    client.set_profiles([Profile(member=ADA, name=f"Countess {ADA}", details={"of": ADA})])
+    client.ban_member(ADA, board="c", **BY)
+    client.hide_member(ADA, **BY)
+    new = "ada king"
+    client.merge_members(ADA, new, **BY)
+    projector = registry.pipeline.projector()
+    registry.pipeline.settle(projector)
+    assert registry.shown() == {"bob": "7"}
+    assert registry.traces(new.encode())
+
+    registry.complete(registry.erase(new), projector)
+
+    assert registry.traces() == registry.traces(new.encode()) == []
+    registry.pipeline.submit("c", {new: 1, ADA: 3})
+    registry.pipeline.settle(projector)
+    assert registry.shown("c") == {"bob": "2", new: "1", ADA: "3"}
+
+
 def test_a_score_that_knew_of_a_merge_still_is_not_counted_for_the_other_in_the_end(
     registry: Registry,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -11,7 +11,7 @@ import pytest
 from tests.members.conftest import Club
 from tests.projection.pipeline import wait_until
 from truerank.errors import MergeRefused
-from truerank.model import MemberState, Outcome, ScoreEvent
+from truerank.model import MemberState, Outcome, Profile, ScoreEvent, Source
 
 MERGE = "SELECT outcome FROM truerank.merge_members(%s, %s, 'op', 'why')"
 WHY: Any = {"actor": "op", "reason": "why"}
@@ -466,3 +466,139 @@ def test_merging_into_an_id_of_its_own_renames_a_member_everywhere(club: Club, o
     assert club.settled("r", "all")["Z"][1] == "8"
     club.does("delete", "Z")
     assert club.settled("r", "all").keys() == {"B"}
+
+
+@pytest.mark.parametrize(
+    ("said", "board"),
+    [("ban", None), ("ban", "b"), ("hide", None), ("hide", "b"), ("both", None)],
+)
+def test_a_renamed_member_stays_out_of_sight(club: Club, said: str, board: str | None) -> None:
+    club.client.create_board("other", seasons=["all"])
+    until = datetime.now(UTC) + timedelta(hours=1)
+    for key in ("b", "other"):
+        club.scores(key, ("A", 2), ("B", 1))
+    if said != "ban":
+        club.does("hide", "A", board=board)
+    if said != "hide":
+        club.does("ban", "A", board=board, until=until)
+    before = club.settled("b"), club.settled("other")
+
+    club.does("merge", "A", "Z")
+
+    elsewhere = {"B": "1"} if board is None else {"Z": "2", "B": "1"}
+    assert (club.in_sql("b"), club.in_sql("other")) == ({"B": "1"}, elsewhere)
+    after = club.settled("b"), club.settled("other")
+    assert [len(shown) for shown in after] == [len(shown) for shown in before]
+    assert after[0] == {"B": (1, "1")}
+    (scope,) = club.client.member_states("Z")
+    assert (scope.board, scope.until) == (board, until if said != "hide" else None)
+    assert scope.state is (MemberState.HIDDEN if said == "hide" else MemberState.BANNED)
+    club.does("show" if said == "hide" else "unban", "A", board=board)
+    assert ("Z" in club.settled("b")) is (said != "both"), "the wish to be hidden went over, too"
+
+
+def test_a_repeated_rename_does_not_say_again_what_was_taken_back(club: Club) -> None:
+    club.scores("b", ("A", 2))
+    club.does("ban", "A")
+    club.does("merge", "A", "Z")
+    club.does("merge", "A", "Z")
+    assert club.settled() == {}
+    club.does("unban", "Z")
+
+    assert not club.does("merge", "A", "Z").changed
+
+    assert club.settled() == {"Z": (1, "2")}
+
+
+def test_nobody_sees_a_hidden_member_while_it_is_renamed(club: Club) -> None:
+    """Whatever the projection knows of it: asked before and after each of its steps."""
+    club.scores("b", ("A", 2), ("B", 1))
+    club.does("hide", "A")
+    assert club.settled() == {"B": (1, "1")}
+    seen: list[set[str]] = []
+
+    def look() -> bool:
+        pages = [club.client.top("b"), club.client.top("b", source=Source.DATABASE)]
+        seen.extend({entry.member for entry in page.entries} for page in pages)
+        return bool(club.projector.step())
+
+    with club.pipeline.connection() as conn:
+        conn.execute(MERGE, ("A", "Z"))
+        look()
+        assert club.in_sql() == {"B": "1"}
+    while look():
+        pass
+
+    assert all(members == {"B"} for members in seen)
+    assert club.settled() == {"B": (1, "1")}
+
+
+def test_saying_something_of_an_unused_id_beforehand_evades_no_ban(club: Club) -> None:
+    club.scores("b", ("A", 2), ("B", 1))
+    club.does("ban", "A")
+    club.does("hide", "Z")
+    club.client.set_profiles([Profile(member="Z", name="Zed")])
+
+    club.does("merge", "A", "Z")
+    club.does("show", "Z")
+
+    assert club.settled() == {"B": (1, "1")}
+
+
+def test_a_ban_under_way_holds_for_the_new_id(
+    club: Club, begin: Callable[..., Future[Any]]
+) -> None:
+    club.scores("b", ("A", 2), ("B", 1))
+    banning, merging = club.pipeline.connection(), club.pipeline.connection()
+    banning.execute("SELECT truerank.set_member_state('A', 'ban', 'op', 'why')")
+
+    done = begin(merge, merging, "A", "Z")
+    club.until_blocked(merging)
+    banning.commit()
+
+    assert done.result(30) == "changed"
+    assert club.settled() == {"B": (1, "1")}
+
+
+def test_a_renamed_member_keeps_its_name_unless_the_new_id_has_one(club: Club) -> None:
+    club.scores("b", ("A", 2), ("B", 1))
+    ada = Profile(member="A", name="Ada", details={"country": "GB"})
+    club.client.set_profiles([ada, Profile(member="B", name="Bo"), Profile(member="Y", name="Yo")])
+
+    club.does("merge", "A", "Z")
+    club.does("merge", "B", "Y")
+
+    rows = club.pipeline.conn.execute(
+        "SELECT * FROM truerank.profiles('{Z,Y}') ORDER BY member"
+    ).fetchall()
+    assert rows == [("Y", "Yo", None), ("Z", "Ada", {"country": "GB"})]
+
+
+@pytest.mark.parametrize("history", ["kept", "forgotten"])
+def test_an_id_that_has_scored_gets_nothing_that_was_said_of_the_other(
+    club: Club, history: str
+) -> None:
+    club.scores("b", ("A", 2), ("B", 1))
+    if history == "forgotten":
+        conn = club.pipeline.conn
+        conn.execute("UPDATE truerank.board SET history_from = now() + interval '1 day'")
+        conn.execute("DELETE FROM truerank.event WHERE member = 'B'")
+    club.does("ban", "A")
+    club.client.set_profiles([Profile(member="A", name="Ada")])
+
+    club.does("merge", "A", "B")
+
+    assert "B" in club.in_sql()
+    assert club.client.member_states("B") == []
+    assert club.pipeline.conn.execute("SELECT truerank.profiles('{B}')").fetchall() == []
+
+
+def test_where_events_may_be_forgotten_a_new_id_is_new_all_the_same(club: Club) -> None:
+    club.client.create_board("old", seasons=["all"])
+    club.scores("b", ("A", 2), ("B", 1))
+    club.pipeline.conn.execute("UPDATE truerank.board SET history_from = now() WHERE key = 'old'")
+    club.does("ban", "A")
+
+    club.does("merge", "A", "Z")
+
+    assert club.in_sql() == {"B": "1"}

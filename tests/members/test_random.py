@@ -25,13 +25,18 @@ class Model:
     hides: set[tuple[str | None, str]] = field(default_factory=set)
     bans: set[tuple[str | None, str]] = field(default_factory=set)
     owners: dict[str, str] = field(default_factory=dict)
+    scored: set[str] = field(default_factory=set)  # ids with events, be they ended
     frozen: dict[str, dict[str, int]] = field(default_factory=dict)  # by board: scores of back then
 
     def owner(self, member: str) -> str:
         return self.owners.get(member, member)
 
+    def names(self, owner: str) -> set[str]:
+        return {owner, *(m for m, o in self.owners.items() if o == owner)}
+
     def score(self, board: str, member: str, value: int) -> None:
         self.events.append((board, self.owner(member), value))
+        self.scored.add(member)
 
     def says(self, action: str, member: str, board: str | None) -> None:
         said = (board, self.owner(member))
@@ -65,6 +70,9 @@ class Model:
         into = self.owner(into)
         if into == member or self.owners.get(member, into) != into:
             return False
+        if self.owners.get(member) != into and not self.scored & self.names(into):
+            for said in (self.hides, self.bans):
+                said.update([(scope, into) for scope, m in said if m == member])
         self.owners = {m: into if o == member else o for m, o in self.owners.items()}
         self.owners[member] = into
         self.events = [(b, into if m == member else m, v) for b, m, v in self.events]
@@ -77,7 +85,8 @@ class Model:
         """All ids of the person begin anew, each for itself."""
         owner = self.owner(member)
         self.says("delete", owner, None)
-        names = {owner, *(m for m, o in self.owners.items() if o == owner)}
+        names = self.names(owner)
+        self.scored -= names
         self.owners = {m: o for m, o in self.owners.items() if o != owner}
         self.hides = {said for said in self.hides if said[1] not in names}
         self.bans = {said for said in self.bans if said[1] not in names}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 Row = tuple[int, str, str]  # rank, member, score
-Standing = tuple[int, datetime, int]  # score, and the event at which it was reached
+Standing = tuple[int, int, datetime, int]  # score, tie, and the event at which it was reached
 
 ALL = "all"
 
@@ -19,6 +19,7 @@ class Event:
     value: int
     at: datetime
     position: int
+    tie: int = 0
     void: bool = False
     ended: bool = False
 
@@ -30,10 +31,12 @@ class Naive:
     Args:
         operator: sum, best or latest.
         descending: whether the highest score comes first.
+        tied: whether a tie-break, the lowest first, decides between equal scores.
     """
 
     operator: str
     descending: bool
+    tied: bool = False
     events: list[Event] = field(default_factory=list)
     hides: set[tuple[str, str]] = field(default_factory=set)  # scope and member
     bans: set[tuple[str, str]] = field(default_factory=set)
@@ -44,19 +47,20 @@ class Naive:
     def owner(self, member: str) -> str:
         return self.owners.get(member, member)
 
-    def submit(self, event: str, member: str, value: int, at: datetime) -> bool:
+    def submit(self, event: str, member: str, value: int, at: datetime, tie: int = 0) -> bool:
         """Whether it is taken: its seasons are all open, or none counts it."""
         if self._is_final(at):
             return False
-        self.events.append(Event(event, member, value, at, len(self.events)))
+        self.events.append(Event(event, member, value, at, len(self.events), tie))
         return True
 
-    def correct(self, event: str, value: int | None) -> None:
+    def correct(self, event: str, value: int | None, tie: int = 0) -> None:
         """Give an event another value, or none at all."""
         found = self._event(event)
         if not self._is_final(found.at) and not found.void:
             found.void = value is None
-            found.value = found.value if value is None else value
+            if value is not None:
+                found.value, found.tie = value, tie
 
     def say(self, action: str, member: str, scope: str) -> None:
         """Hide, show, ban, unban, reset or delete, on the board or everywhere."""
@@ -82,6 +86,10 @@ class Naive:
         into = self.owner(into)
         if into == member or self.owners.get(member, into) != into:
             return False
+        names = {into, *(m for m, o in self.owners.items() if o == into)}
+        if self.owners.get(member) != into and not any(e.member in names for e in self.events):
+            for said in (self.hides, self.bans):  # it is renamed
+                said.update([(scope, into) for scope, m in said if m == member])
         self.owners = {m: into if o == member else o for m, o in self.owners.items()}
         self.owners[member] = into
         for frozen in self.frozen.values():
@@ -134,28 +142,27 @@ class Naive:
         standings = self.standings(season) if frozen is None else frozen
         ordered = sorted(
             (
-                (-score if self.descending else score, at, position, member.encode(), str(score))
-                for member, (score, at, position) in standings.items()
+                (-score if self.descending else score, tie, at, position, member, str(score))
+                for member, (score, tie, at, position) in standings.items()
                 if self.state(member) == "active"
             ),
         )
         return [
-            (1 + sum(other[0] < row[0] for other in ordered), row[3].decode(), row[4])
-            for row in ordered
+            (1 + sum(other[:2] < row[:2] for other in ordered), row[4], row[5]) for row in ordered
         ]
 
     def _fold(self, events: list[Event]) -> Standing:
         if self.operator == "sum":
-            reached = next((e for e in reversed(events) if e.value), events[0])
-            return sum(e.value for e in events), reached.at, reached.position
+            reached = next((e for e in reversed(events) if e.value or e.tie), events[0])
+            score, tie = sum(e.value for e in events), sum(e.tie for e in events)
+            return score, tie, reached.at, reached.position
         if self.operator == "best":
-            best = (max if self.descending else min)(e.value for e in events)
-            reached = next(e for e in events if e.value == best)
+            reached = min(events, key=lambda e: (-e.value if self.descending else e.value, e.tie))
         else:
-            run = events[::-1]
-            until = next((i for i, e in enumerate(run) if e.value != run[0].value), len(run))
-            reached = run[until - 1]
-        return reached.value, reached.at, reached.position
+            run, last = events[::-1], events[-1]
+            parted = ((e.value, e.tie) != (last.value, last.tie) for e in run)
+            reached = run[next((i for i, differs in enumerate(parted) if differs), len(run)) - 1]
+        return reached.value, reached.tie, reached.at, reached.position
 
     def _end(self, owner: str) -> None:
         for event in self.events:

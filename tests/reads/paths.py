@@ -170,14 +170,18 @@ class Paths:
         segment, shape = _SHAPES[question]
         told = {name: how[name] for name in ("among", "percentile") if name in how}
         expected = _bare(shape(_public(true), **told))
+        tags = set()
         for source, need in _HTTP_NEEDS.items():
-            answer = self._get(board, segment, how, need)
+            response = self._get(board, segment, how, need)
+            answer = response.json()
             assert answer["freshness"]["source"] == source
             assert _bare(answer) == expected
+            tags.add(response.headers["etag"])
+        assert len(tags) == 1, "not the same bytes from both"
         assert isinstance(shown, Page | Histogram)
         return shown
 
-    def _get(self, board: str, segment: str, how: dict[str, Any], need: str) -> Any:
+    def _get(self, board: str, segment: str, how: dict[str, Any], need: str) -> httpx.Response:
         given = {_PARAMETERS.get(name, name): value for name, value in how.items()}
         given = {
             name: int(value) if isinstance(value, bool) else value
@@ -188,7 +192,7 @@ class Paths:
             f"/v1/boards/{quote(board, safe='')}/{segment}", params={**given, "consistency": need}
         )
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        return answer
 
     def readers(
         self,
@@ -206,7 +210,7 @@ class Paths:
             def get(*, need: str = _HTTP_NEEDS[source], **how: Any) -> Any:
                 return self._get(
                     board, "top", {**how, "season": season, "numbering": numbering.value}, need
-                )
+                ).json()
 
             yield from (ask, get)
 

@@ -4,14 +4,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import pytest
 
 import truerank
 from tests.projection.pipeline import Pipeline, wait_until
+from truerank.cli import app
 from truerank.errors import (
     Busy,
+    EpochChanged,
     InvalidInput,
     NotCommittedYet,
     NotFreshEnough,
@@ -165,6 +168,57 @@ def test_who_is_pending_stands_in_the_list_neither(stopped: Pipeline) -> None:
     assert "ann" not in {entry.member for entry in page.entries}
     (place,) = among.places
     assert (place.pending, place.rank_among, place.percentile) == (True, None, None)
+
+
+def test_a_command_says_who_is_pending(
+    stopped: Pipeline, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    token = write(stopped, {"ann": 7})
+    monkeypatch.setenv("TRUERANK_DATABASE_URL", str(stopped.settings.database_url))
+    monkeypatch.setenv("TRUERANK_REDIS_URL", str(stopped.settings.redis_url))
+    monkeypatch.setenv("TRUERANK_PREFIX", stopped.settings.prefix)
+
+    status = app.run(["rank", "b", "ann", "--at-least", token, "--else", "pending"])
+
+    assert (status, capfd.readouterr().out.splitlines()[2]) == (0, "   -      -  ann, pending")
+
+
+def test_what_will_never_be_shown_is_not_pending_nor_waited_for(stopped: Pipeline) -> None:
+    token = write(stopped, {"ann": 7})
+    seen, _, life = token.partition(".")
+    epoch, timeline, started = life.split("-")
+    other = "0" * 8 if epoch != "0" * 8 else "1" * 8
+    past = Token(f"{seen}.{other}-{timeline}-{started}")
+    unknown = [f"{seen}.zzz", f"{seen}.{epoch}-{int(timeline, 16) + 7:08X}-{started}"]
+
+    def ask(token: str, **how: Any) -> Page:
+        needed = Consistency.at_least(Token(token), **how)
+        return stopped.client.top("b", member="ann", consistency=needed)
+
+    began = time.monotonic()
+    for how in ({"or_pending": True}, {"wait_ms": 60_000}):
+        with pytest.raises(EpochChanged):
+            ask(past, **how)
+    with pytest.raises(EpochChanged):
+        stopped.client.top("b", consistency=Consistency.at_least(past), source="projection")
+    for doctored in unknown:
+        with pytest.raises(NotCommittedYet):
+            ask(doctored, or_pending=True)
+    assert time.monotonic() - began < 30, "they were refused at once"
+    assert ask(token, or_pending=True).places[0].pending
+
+
+def test_a_token_of_a_newer_epoch_than_the_copy_is_not_refused(stopped: Pipeline) -> None:
+    with client(stopped, board_cache_ms=60_000) as reader:
+        assert reader.top("b").freshness.source is Source.PROJECTION
+        stopped.conn.execute("UPDATE truerank.setting SET epoch = gen_random_uuid()")
+        token = write(stopped, {"ann": 7})
+        pending = Consistency.at_least(token, or_pending=True)
+        waited = Consistency.at_least(token, wait_ms=1)
+        pages = [reader.top("b", member="ann", consistency=c) for c in (pending, waited)]
+
+    for page in pages:
+        assert (page.freshness.source, scores(page)) == (Source.DATABASE, {"ann": "17"})
 
 
 def test_a_write_that_was_rolled_back_asks_for_nothing(stopped: Pipeline) -> None:

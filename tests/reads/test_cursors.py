@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.projection.pipeline import Pipeline
-from truerank.errors import CursorGone, InvalidInput
+from truerank.errors import BoardUnknown, CursorGone, InvalidInput, SeasonUnknown
 from truerank.model import Page, ScoreEvent, Source
 from truerank.projection.projector import Projector
 
@@ -77,6 +77,27 @@ def test_pages_back_and_forth_are_the_same_when_nothing_moves(
     assert again.previous is None
 
 
+def test_a_cursor_goes_on_after_redis_lost_everything_and_in_the_other_store(
+    hundred: Pipeline, projector: Projector
+) -> None:
+    first = hundred.client.top("many", limit=20, source=Source.PROJECTION)
+    second = hundred.client.top("many", limit=20, cursor=first.next, source=Source.PROJECTION)
+    before = hundred.generation()
+    hundred.redis.flushdb()
+    del projector
+    hundred.settle(hundred.projector())
+
+    again = [
+        hundred.client.top("many", limit=20, cursor=first.next, source=source) for source in Source
+    ]
+
+    assert hundred.generation() != before
+    assert [page.freshness.source for page in again] == list(Source)
+    assert names(second) == PLAYERS[20:40]
+    for page in again:
+        assert msgspec.structs.replace(page, freshness=second.freshness) == second
+
+
 def test_a_page_that_was_begun_in_the_current_season_ends_in_it(
     idle: Pipeline, projector: Projector
 ) -> None:
@@ -108,7 +129,14 @@ def test_a_cursor_of_another_board_or_season_is_gone(hundred: Pipeline) -> None:
         hundred.client.top("other", cursor=cursor)
     with pytest.raises(CursorGone):
         hundred.client.top("other", "2026-01-05", cursor=cursor)
+    hundred.client.create_board("no whole", seasons=["day"])
+    with pytest.raises(CursorGone):
+        hundred.client.top("no whole", cursor=cursor)
+    with pytest.raises(SeasonUnknown):
+        hundred.client.top("no whole", "all", cursor=cursor)
     hundred.client.delete_board("many", actor="ann", reason="over")
+    with pytest.raises(BoardUnknown):
+        hundred.client.top("many", cursor=cursor)
     hundred.client.create_board("many", seasons=["all"])
     hundred.client.create_board("many again", seasons=["all"])
     with pytest.raises(CursorGone):

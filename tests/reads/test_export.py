@@ -17,7 +17,7 @@ from truerank.cli.app import run
 from truerank.errors import BoardUnknown, DatabaseUnavailable, InvalidInput
 from truerank.exporting import ROWS, Export, event_ids_of
 from truerank.intake.lines import Malformed, Naming, Row, read_events
-from truerank.model import Numbering, ScoreEvent, TieBreak
+from truerank.model import Numbering, Order, ScoreEvent, TieBreak
 from truerank.read.exported import Wish
 
 NAMES = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'quoted", "''twice", "plain", "a,b\n=c"]
@@ -127,9 +127,14 @@ def test_the_command_writes_a_file_that_the_import_takes_in(
 ) -> None:
     monkeypatch.setenv("TRUERANK_DATABASE_URL", str(idle.settings.database_url))
     monkeypatch.setenv("TRUERANK_REDIS_URL", str(idle.settings.redis_url))
-    idle.client.create_board("odd", seasons=["all"])
-    idle.submit("odd", {name: i for i, name in enumerate(NAMES)})
-    idle.client.create_board("copy", seasons=["all"])
+    ties = [TieBreak(name="hits"), TieBreak(name="=misses, all", order=Order.ASC)]
+    for key in ("odd", "copy"):
+        idle.client.create_board(key, seasons=["all"], decimals=3, tie_breaks=ties)
+    for i, name in enumerate(NAMES):
+        score, hits_and_misses = f"{i % 3}.5", [i % 2, -i]
+        idle.client.submit_score(
+            "odd", event_id=f"e{i}", member=name, value=score, ties=hits_and_misses
+        )
     file = tmp_path / "odd.csv"
 
     for arguments in (
@@ -140,9 +145,12 @@ def test_the_command_writes_a_file_that_the_import_takes_in(
 
     assert "10 members of odd, season all, as of" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [file]
-    assert [(row.rank, row.member, row.score) for row in exported(idle, "copy")] == [
-        (row.rank, row.member, row.score) for row in exported(idle, "odd")
-    ]
+    copied, origin = (
+        [(row.rank, row.member, row.score, row.ties) for row in exported(idle, key)]
+        for key in ("copy", "odd")
+    )
+    assert copied == origin
+    assert len({ties for *_, ties in origin}) == len(NAMES)
 
 
 @pytest.mark.parametrize("named", [None, "odd"])

@@ -7,7 +7,7 @@ import pytest
 import truerank
 from tests.projection.pipeline import Pipeline
 from truerank.errors import InvalidInput
-from truerank.model import Profile
+from truerank.model import Profile, Source
 from truerank.read import names as remembering
 
 MARKUP = '"><script>alert(1)</script>\n{{7*7}} d\u0279\u01dd\u15e1 <3 A&B \N{PARTY POPPER}'
@@ -31,6 +31,21 @@ def test_a_name_is_shown_exactly_as_it_was_given_wherever_a_member_is(stopped: P
     assert names(stopped.client.around_rank("b", 1, names=True)) == [MARKUP]
     assert names(stopped.client.between("b", names=True)) == [MARKUP]
     assert names(stopped.client.places("b", ["ann", "bob"], names=True)) == [MARKUP, None]
+
+
+@pytest.mark.parametrize("source", Source)
+def test_members_stand_in_the_order_of_their_scores_whatever_they_are_called(
+    idle: Pipeline, source: Source
+) -> None:
+    idle.submit("b", {"bob": 10, "cid": 10, "dan": 9})
+    idle.settle(idle.projector())
+    called = {"ann": "D", "bob": "C", "cid": "B", "dan": "A"}
+    idle.client.set_profiles([Profile(member=each, name=name) for each, name in called.items()])
+
+    page = idle.client.top("b", names=True, source=source)
+
+    assert [entry.member for entry in page.entries] == list(called)
+    assert names(page) == list(called.values())
 
 
 def test_a_change_is_seen_at_once_here_and_in_time_elsewhere(stopped: Pipeline) -> None:

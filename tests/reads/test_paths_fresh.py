@@ -270,6 +270,9 @@ def test_what_does_not_exist_is_not_found_by_any_question(
                 f"/v1/boards/{key}/{route}", params={**asked, **named, "consistency": need}
             )
             assert (answer.status_code, answer.json()["code"]) == (404, code), route
+    for format_ in ("csv", "ndjson"):
+        answer = paths.http.get(f"/v1/boards/{key}/export", params={"format": format_, **named})
+        assert (answer.status_code, answer.json()["code"]) == (404, code), format_
     options = [] if season is None else ["--season", season]
     file = tmp_path / "file"
     for words in (["top", key], ["rank", key, "Z"], ["export", key, "--output", str(file)]):

@@ -2,8 +2,10 @@
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -21,14 +23,15 @@ from tests.rebuild.stages import ask, carry_out
 from truerank import submit_scores
 from truerank.command import freezing
 from truerank.errors import EventRefused, MergeRefused, NotSettled
-from truerank.model import ScoreEvent, Source
+from truerank.model import Order, ScoreEvent, Source, TieBreak
 
 WHO: Any = {"actor": "op", "reason": "test"}
 PLAYERS = [f"p{i:02}" for i in range(24)]
 DAYS = [datetime(2026, 3, day, tzinfo=UTC) for day in range(1, 5)]
 SEASONS = [ALL, *(f"{day:%Y-%m-%d}" for day in DAYS)]
 SEED = os.environ.get("TRUERANK_SEED")
-STEPS = 30  # as many as fit beside the other tests
+SHARE = 1 / 8  # of the deck: as much as fits beside the other tests
+STEPS_MAX = 60
 STEPS_SOAK = 600
 ACTS = {
     "score": 40,
@@ -50,6 +53,8 @@ ACTS = {
     "damage": 1,
     "worker": 1,
 }
+UNDOES = {"show": ["hide"], "unban": ["ban"], "reveal": ["freeze"]}
+PROJECTION_ONLY = {"rebuild", "flush", "damage", "worker"}
 UNSWEPT = "SELECT 1 FROM truerank.erasure WHERE swept_xid IS NULL LIMIT 1"
 
 
@@ -62,12 +67,20 @@ class Life:
     random: random.Random
     naive: Naive
     numbers: "count[int]" = field(default_factory=count)
+    happened: Counter[str] = field(default_factory=Counter)
 
-    def act(self) -> tuple[str, str]:
-        """Do something, and let the projection know; what it was, and to whom."""
-        (act,) = self.random.choices(list(ACTS), list(ACTS.values()))
-        member = self.random.choice(PLAYERS)
-        return act, self.does(act, member)
+    def deck(self, share: float = 1) -> list[str]:
+        """Each act as often as its weight, or a share of it, and at least once; shuffled."""
+        cards = [act for act, weight in ACTS.items() for _ in range(max(1, int(weight * share)))]
+        self.random.shuffle(cards)
+        return cards
+
+    def act(self, act: str) -> str:
+        """Do it, count it unless it came to nothing, and let the projection know; to whom."""
+        before = deepcopy(self.naive)
+        done = self.does(act, self.random.choice(PLAYERS))
+        self.happened[act] += act in PROJECTION_ONLY or self.naive != before
+        return done
 
     def does(self, act: str, member: str) -> str:
         """One act; what it was done to."""
@@ -82,9 +95,10 @@ class Life:
         """The reply to a write tells what a standing then is."""
         event, value = f"e{next(self.numbers)}", self.random.randint(-3, 5)
         at = self.random.choice(DAYS) + timedelta(minutes=self.random.randrange(60 * 24))
-        one = ScoreEvent(event_id=event, member=member, value=value, occurred_at=at)
+        ties = self._ties()
+        one = ScoreEvent(event_id=event, member=member, value=value, ties=ties, occurred_at=at)
         (receipt,) = submit_scores(self.paths.world.pipeline.conn, "b", [one])
-        taken = self.naive.submit(event, member, value, at)
+        taken = self.naive.submit(event, member, value, at, *ties)
         assert (receipt.outcome, receipt.code) == (
             ("applied", None) if taken else ("refused", "season_final")
         )
@@ -95,16 +109,16 @@ class Life:
             standing = self.operator.standing("b", owner, now.season)
             assert standing is not None
             assert (now.score, now.version) == (standing.score, standing.version)
-        return f"{event} {member} {value} {at:%d %H:%M}"
+        return f"{event} {member} {value} {ties} {at:%d %H:%M}"
 
     def amend(self, _: str) -> str:
-        event, value = self._event(), self.random.randint(-3, 5)
+        event, value, ties = self._event(), self.random.randint(-3, 5), self._ties()
         with suppress(EventRefused):  # it went with its member, is void, or its season is final
             self.paths.client.amend_event(
-                "b", event, value, correction_id=f"c{next(self.numbers)}", **WHO
+                "b", event, value, ties=ties, correction_id=f"c{next(self.numbers)}", **WHO
             )
-            self.naive.correct(event, value)
-        return f"{event} {value}"
+            self.naive.correct(event, value, *ties)
+        return f"{event} {value} {ties}"
 
     def void(self, _: str) -> str:
         event = self._event()
@@ -175,23 +189,37 @@ class Life:
         return "all"
 
     def damage(self, _: str) -> str:
-        """Redis loses a key, and the next worker looks at every copy."""
+        """Redis loses keys of each copy, and the next worker, who looks at all, fills others."""
         pipeline = self.paths.world.pipeline
-        generation = pipeline.generation()
-        assert generation is not None
-        copy = pipeline.keys().generation(generation)
-        pipeline.redis.delete(copy.counts, copy.members)
-        return self.worker("")
+        lost = []
+        for group in range(2):
+            generation = pipeline.generation(group)
+            assert generation is not None
+            copy = pipeline.keys(group).generation(generation)
+            lost.append(pipeline.redis.delete(copy.counts, copy.members))
+        assert any(lost)
+        assert self.paths.world.differences()
+        self.worker("")
+        step = self.paths.world.projector.step
+        wait_until(lambda: not step() and not self.paths.world.differences(), "all is filled anew")
+        return "counts and members"
 
     def worker(self, _: str) -> str:
         self.paths.world.projector = self.paths.world.pipeline.projector()
         return "another"
 
     def _say(self, action: str, member: str) -> str:
-        scope = self.random.choice([None, "b"])
-        getattr(self.paths.client, f"{action}_member")(member, board=scope, **BY)
-        self.naive.say(action, member, scope or ALL)
+        scope = self.random.choice([ALL, "b"])
+        said = {"show": self.naive.hides, "unban": self.naive.bans}.get(action)
+        if said and self.random.random() < 0.8:  # else there is mostly nothing to take back
+            scope, member = self.random.choice(sorted(said))
+        board = None if scope == ALL else scope
+        getattr(self.paths.client, f"{action}_member")(member, board=board, **BY)
+        self.naive.say(action, member, scope)
         return f"{member} {scope}"
+
+    def _ties(self) -> tuple[int, ...]:
+        return (self.random.randint(0, 1),) if self.naive.tied else ()
 
     def _event(self) -> str:
         return self.random.choice([e.id for e in self.naive.events if e.id])
@@ -258,38 +286,57 @@ def operator(paths: Paths) -> Iterator[truerank.Truerank]:
         yield client
 
 
-def live(
-    paths: Paths,
-    operator: truerank.Truerank,
-    seed: int,
-    steps: int,
-    *,
-    watched: int,
-    whole_every: int,
-) -> None:
-    print(f"TRUERANK_SEED={seed} repeats this")  # noqa: T201 - shown where it fails
-    rng = random.Random(seed)
-    naive = Naive(rng.choice(["sum", "best", "latest"]), rng.choice([True, False]))
+def begun(paths: Paths, operator: truerank.Truerank, rng: random.Random, naive: Naive) -> Life:
+    """A life of a board after one score of each player."""
     life = Life(paths, operator, rng, naive)
-    order = "desc" if naive.descending else "asc"
-    board(paths, seasons=["all", "day"], operator=naive.operator, order=order)
+    board(
+        paths,
+        seasons=["all", "day"],
+        operator=naive.operator,
+        order="desc" if naive.descending else "asc",
+        tie_breaks=[TieBreak(name="t", order=Order.ASC)] if naive.tied else [],
+    )
     for player in PLAYERS:
         life.score(player)
     paths.world.project()
-
-    for step in range(steps):
-        act, what = life.act()
-        print(step, act, what)  # noqa: T201 - shown where it fails
-        season = rng.choice([ALL, *SEASONS, *naive.frozen])
-        players = rng.sample(PLAYERS, watched)
-        check(life, season, players, whole=step % whole_every == whole_every - 1)
+    return life
 
 
+def seeded(seed: int) -> random.Random:
+    print(f"TRUERANK_SEED={seed} repeats this")  # noqa: T201 - shown where it fails
+    return random.Random(seed)
+
+
+def step(life: Life, number: int, act: str, *, watched: int, whole: bool) -> None:
+    """One act, and everything that can be asked about one season after it."""
+    print(number, act, end=" ")  # noqa: T201 - shown where it fails
+    print(life.act(act))  # noqa: T201
+    season = life.random.choice([ALL, *SEASONS, *life.naive.frozen])
+    check(life, season, life.random.sample(PLAYERS, watched), whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("seed", "naive"),
+    [
+        pytest.param(1, Naive("sum", descending=True), id="sum-desc"),
+        pytest.param(2, Naive("best", descending=False, tied=True), id="best-asc-ties"),
+        pytest.param(3, Naive("latest", descending=True, tied=True), id="latest-desc-ties"),
+    ],
+)
 def test_every_way_to_read_tells_the_same_rank_after_every_random_step(
-    paths: Paths, operator: truerank.Truerank
+    paths: Paths, operator: truerank.Truerank, seed: int, naive: Naive
 ) -> None:
     """RED-3."""
-    live(paths, operator, int(SEED or "1"), STEPS, watched=1, whole_every=10)
+    life = begun(paths, operator, seeded(int(SEED or seed)), deepcopy(naive))
+    cards = life.deck(SHARE)
+    numbers = count(1)
+    while cards:
+        number, act = next(numbers), cards.pop(0)
+        step(life, number, act, watched=1, whole=number % 10 == 0)
+        if not life.happened[act] and number < STEPS_MAX:
+            cards += [*UNDOES.get(act, ()), act]  # it came to nothing: once more
+    assert +life.happened == life.happened
+    assert life.happened.keys() == ACTS.keys()
 
 
 @pytest.mark.soak
@@ -298,5 +345,10 @@ def test_hundreds_of_random_steps_leave_every_way_to_read_in_agreement(
     paths: Paths, operator: truerank.Truerank
 ) -> None:
     """RED-3, in full."""
-    seed = int(SEED or random.randrange(2**32))
-    live(paths, operator, seed, STEPS_SOAK, watched=3, whole_every=5)
+    rng = seeded(int(SEED or random.randrange(2**32)))
+    descending, tied = rng.choices([True, False], k=2)
+    naive = Naive(rng.choice(["sum", "best", "latest"]), descending, tied)
+    life = begun(paths, operator, rng, naive)
+    cards = [act for _ in range(1 + STEPS_SOAK // sum(ACTS.values())) for act in life.deck()]
+    for number, act in enumerate(cards[:STEPS_SOAK], 1):
+        step(life, number, act, watched=3, whole=number % 5 == 0)

@@ -26,27 +26,68 @@ def tied(paths: Paths, order: str, key: str = "b") -> list[str]:
     return [member for _, member, _ in rows(paths.top(key, limit=100).entries)]
 
 
+def withhold(paths: Paths, action: str, *members: str) -> None:
+    """Take members off their places; "merge" makes them one with somebody who is hidden."""
+    if action != "merge":
+        say(paths, action, *members)
+        return
+    say(paths, "hide", "hidden one")
+    for member in members:
+        paths.client.merge_members(member, "hidden one", **BY)
+    paths.world.project()
+
+
 @ORDERS
-@pytest.mark.parametrize("numbering", Numbering)
+@pytest.mark.parametrize("action", ["hide", "ban", "delete", "merge"])
 def test_withheld_members_part_no_ties_and_shift_everybody_below(
-    paths: Paths, order: str, numbering: Numbering
+    paths: Paths, order: str, action: str
 ) -> None:
     everybody = tied(paths, order)
-    withheld = {*everybody[:2], everybody[7], everybody[8], *everybody[-2:]}
-    say(paths, "hide", *sorted(withheld)[::2])
-    say(paths, "ban", *sorted(withheld)[1::2])
+    withheld = [*everybody[:2], everybody[7], everybody[8], *everybody[-2:]]
+    withhold(paths, action, *withheld)
 
-    table = paths.table("b", numbering=numbering, step=5)
+    tables = {numbering: paths.table("b", numbering=numbering, step=9) for numbering in Numbering}
 
-    assert [member for _, member, _ in table] == [m for m in everybody if m not in withheld]
+    left = [member for member in everybody if member not in withheld]
     expected = {
         Numbering.COMPETITION: [1] * 5 + [6] * 7 + [13] * 6,
         Numbering.DENSE: [1] * 5 + [2] * 7 + [3] * 6,
         Numbering.ORDINAL: list(range(1, 19)),
     }
-    assert [rank for rank, _, _ in table] == expected[numbering]
-    for at in range(18):
-        assert paths.around_rank("b", at + 1, limit=1, numbering=numbering) == [table[at]]
+    for numbering, table in tables.items():
+        assert [row[:2] for row in table] == list(zip(expected[numbering], left, strict=True))
+        for at in (4, 5, 17):  # at borders of ties
+            assert paths.around_rank("b", at + 1, limit=1, numbering=numbering) == [table[at]]
+
+
+@ORDERS
+def test_a_frozen_list_goes_on_without_whoever_is_withheld_since(paths: Paths, order: str) -> None:
+    everybody = tied(paths, order)
+    say(paths, "hide", everybody[2], everybody[10])
+    paths.client.freeze_season("b", "all", **BY)
+    paths.world.project()
+    best = 9 if order == "desc" else -9
+    paths.world.scores("b", *((member, best) for member in everybody[12::4]))
+    gone = {"hide": everybody[0], "ban": everybody[9], "delete": everybody[16]}
+    gone["merge"] = everybody[23]
+    for action, member in gone.items():
+        withhold(paths, action, member)
+    say(paths, "show", everybody[10])  # it stood in the list all the time
+
+    table = paths.table("b", "all", step=5)
+
+    left = [m for m in everybody if m not in {everybody[2], *gone.values()}]
+    ranks = dict(zip(left, [1] * 6 + [7] * 7 + [14] * 6, strict=True))
+    assert [row[:2] for row in table] == [(ranks[member], member) for member in left]
+    assert paths.top("b", "all").freshness.frozen_at is not None
+    listed = {member: (rank, member, score) for rank, member, score in table}
+    for member in (everybody[at] for at in (0, 1, 2, 9, 10, 12, 16, 23)):
+        assert paths.compared("b", member, "all") == listed.get(member)
+    friends = [everybody[at] for at in (20, 9, 12, 0, 1, 10, 23)]
+    places = paths.places("b", friends, "all", among=True)
+    assert [(p.rank_among, p.rank) for p in places] == [
+        *((4, 14), (None, None), (2, 7), (None, None), (1, 1), (2, 7), (None, None)),
+    ]
 
 
 @ORDERS
@@ -73,14 +114,15 @@ def test_a_member_that_shows_itself_again_stands_where_it_stood(paths: Paths) ->
     assert paths.table("b") == before
 
 
+@ORDERS
 @pytest.mark.parametrize("action", ["hide", "ban", "delete", "reset"])
 def test_paging_goes_on_both_ways_from_a_row_that_is_withheld_meanwhile(
-    paths: Paths, action: str
+    paths: Paths, action: str, order: str
 ) -> None:
     ways = len(list(paths.readers("any")))
     for way in range(ways):
         key = f"board {way}"
-        everybody = tied(paths, "desc", key)
+        everybody = tied(paths, order, key)
         fetch = list(paths.readers(key))[way]
         second = fetch(limit=5, cursor=fetch(limit=5)["next"])
         assert [e["member"] for e in second["entries"]] == everybody[5:10]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.http.conftest import serving
 from tests.projection.pipeline import Pipeline, pipeline, wait_until, working
+from truerank.cli import app
 from truerank.model import Operator, Order, ScoreEvent, TieBreak
 from truerank.repair.recount import recount
 from truerank.repair.reference import snapshot_of
@@ -243,7 +244,11 @@ def test_a_standing_of_a_merged_member_is_found(settings: Settings) -> None:
     assert [(each.subject, each.expected) for each in found.differences] == [("ann", None)]
 
 
-def test_a_settlement_is_computed_again_from_the_events_of_its_season(settings: Settings) -> None:
+def test_a_settlement_is_compared_with_the_events_of_its_season_and_with_its_places(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("TRUERANK_DATABASE_URL", str(settings.database_url))
+    monkeypatch.setenv("TRUERANK_REDIS_URL", str(settings.redis_url))
     with pipeline(settings, groups=1) as pipe, working(settings):
         pipe.client.create_board("b", seasons=["day"])
         at = datetime.now(UTC) - timedelta(days=3)
@@ -257,10 +262,18 @@ def test_a_settlement_is_computed_again_from_the_events_of_its_season(settings: 
         sound = verify(settings, "b", label)
         pipe.conn.execute("UPDATE truerank.event SET value = 12 WHERE member = 'ann'")
         found = verify(settings, "b", label)
+        pipe.conn.execute("UPDATE truerank.event SET value = 10 WHERE member = 'ann'")
+        pipe.conn.execute("UPDATE truerank.settlement_row SET competition = 1, score = 900000")
+        places = verify(settings, "b", label)
+        status = app.run(["verify", "b", "--season", label])
 
     assert (sound.verdict, sound.state) == (Verdict.SAME, "final")
-    assert "settlement 1" in {path.name for path in sound.paths}
+    assert {"settlement 1", "settled places"} <= {path.name for path in sound.paths}
     assert failed(found) == {"events", "settlement 1"}
+    assert (places.verdict, failed(places)) == (Verdict.DIFFERENT, {"settled places"})
+    assert status == 1
+    wrong = b"settled places: revision 1: place 2: score: 900000; the source has 10\n"
+    assert wrong in capfdbinary.readouterr().out
 
 
 def test_events_that_were_forgotten_count_by_what_they_came_to(settings: Settings) -> None:

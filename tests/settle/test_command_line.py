@@ -38,7 +38,7 @@ def run(
 
 
 def test_a_season_is_shown_closed_and_told_of_those_without_a_place(
-    months: Months, run: Run
+    months: Months, run: Run, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     months.tr.hide_member("B", timeout_s=0.0, **BY)
 
@@ -47,6 +47,8 @@ def test_a_season_is_shown_closed_and_told_of_those_without_a_place(
     shown = run("season", "show", "b", "2024-06")
     excluded = run("season", "excluded", "b", "2024-06")
 
+    assert app.run(["top", "b", "--season", "2024-06", "--source", "database"]) == 0
+    assert capfdbinary.readouterr().out.startswith(b"b, season 2024-06, final, 2 members\n")
     assert before[1]["season"]["state"] == "open"
     assert before[1]["settlements"] == []
     assert closed == shown

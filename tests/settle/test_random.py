@@ -15,6 +15,7 @@ import truerank
 from tests.settle.conftest import Connection, Months
 from truerank.errors import EventRefused, MergeRefused
 from truerank.model import AwardRule, Numbering, SettledPlace, TieBreak
+from truerank.repair.settlement import check_places
 
 BY: Any = Months.BY
 HOW: dict[str, Any] = {**BY, "timeout_s": 0.0}
@@ -179,6 +180,9 @@ def test_a_season_comes_to_what_readers_saw_and_events_prove_it_ever_after(
         (revised, *_) = months.tr.revise_season("b", SEASON, **BY)
         check_awards(tr, revised.revision)
         assert all(equal for _, equal, _ in months.proven()), months.proven()
+        places = check_places(months.conn, months.tr.season("b", SEASON))
+        assert places is not None
+        assert places.differences == ()
     newest = len(months.proven())
     for since, revision in {(1, newest), (max(1, newest - 1), newest), (1, max(1, newest - 1))}:
         check_changes(tr, since, revision)

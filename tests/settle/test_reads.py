@@ -11,8 +11,9 @@ import msgspec
 import psycopg
 import pytest
 
+import truerank
 from tests.http.conftest import NO_CERTIFICATES, serving
-from tests.settle.conftest import Months
+from tests.settle.conftest import Connection, Months
 from truerank import aio
 from truerank.errors import InvalidInput, NotSettled
 from truerank.model import Numbering, Page
@@ -117,6 +118,47 @@ def test_who_is_hidden_since_keeps_the_place_and_is_not_named(final: Months) -> 
     assert (place.rank, place.state.value) == (None, "hidden")
     final.tr.show_member(first, timeout_s=0.0, **BY)
     assert final.settled() == before
+
+
+@pytest.mark.parametrize("order", ["desc", "asc"])
+def test_no_question_has_another_answer_once_members_are_gone_but_their_names(
+    tr: truerank.Truerank, conn: Connection, order: str
+) -> None:
+    months = Months(tr, conn, order=order)
+    months.submit(*((f"e{n}", f"m{n:02}", n * 7 % 4) for n in range(20)))
+    months.close()
+    before = months.settled()
+    gone = {"m01", "m02", "m03"}  # whom no question is about
+
+    def ask(name: str, **how: Any) -> dict[str, Any]:
+        question = getattr(tr, name)
+        return without_freshness(question("b", season=SEASON, consistency="settled", **how))
+
+    def told(cursors: list[str]) -> list[str]:
+        answers = [ask(name, **how) for name, how in QUESTIONS]
+        answers += [ask("top", limit=5, cursor=cursor) for cursor in cursors]
+        for answer in answers:  # cursors hold names in a form of their own
+            answer |= {way: bool(answer.get(way)) for way in ("next", "previous")}
+        return [str(answer) for answer in answers]
+
+    cursors = [ask("top", limit=at)["next"] for at in range(1, 20)]
+    answers = told(cursors)
+    tr.ban_member("m01", timeout_s=0.0, **BY)
+    tr.delete_member("m02", timeout_s=0.0, **BY)
+    tr.merge_members("m03", "m05", timeout_s=0.0, **BY)
+
+    after = months.settled()
+    assert [(rank, score) for rank, _, score in after] == [(rank, s) for rank, _, s in before]
+    names = {
+        row[1]: stand_in
+        for row, (_, stand_in, _) in zip(before, after, strict=True)
+        if row[1] != stand_in
+    }
+    assert names.keys() == gone
+    assert not set(names.values()) & {member for _, member, _ in before}
+    for member, stand_in in names.items():
+        answers = [answer.replace(repr(member), repr(stand_in)) for answer in answers]
+    assert told(cursors) == answers
 
 
 def test_other_answers_of_a_final_season_say_since_when(final: Months) -> None:

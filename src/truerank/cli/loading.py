@@ -73,8 +73,9 @@ def import_file(
         decimals: Of new boards: places of a score, 0 to 18.
         board: Put every line into this board; the file then needs no such column.
         mapped: The file's name for a column, as COLUMN=NAME; may be given for each.
-        exported: The file was written by `truerank export`: ids may stand behind an apostrophe.
-            Lines are not taken into the board that they come from: there they count already.
+        exported: The file was written by `truerank export`, as CSV: ids may stand behind an
+            apostrophe, and columns of tie-breaks are taken in too. Lines are not taken into
+            the board that they come from: there they count already.
     """
     from truerank.exporting import event_ids_of
     from truerank.intake.lines import FileUnusable, decompressed, read_events

@@ -273,7 +273,8 @@ def histogram(
 def _say_head(page: Page | Histogram) -> None:
     members = "1 member" if page.total == 1 else f"{page.total} members"
     cohort = "" if page.cohort is None else f", cohort {page.cohort}"
-    say(f"{shown(page.board)}, season {shown(page.season)}{cohort}, {members}")
+    state = "" if page.state == "open" else f", {page.state}"
+    say(f"{shown(page.board)}, season {shown(page.season)}{state}{cohort}, {members}")
 
 
 def _say_rows(rows: Iterable[Entry | Place], *, compared: bool = False) -> None:
@@ -301,12 +302,14 @@ def _change(row: Entry | Place) -> str:
 
 
 def _who(row: Entry | Place) -> str:
-    """A member's id; its name where asked for and it has one; why its place is withheld."""
+    """A member's id; its name where asked for and it has one; why it is shown without a place."""
     who = shown(row.member)
     if row.profile is not None and row.profile.name is not None:
         who += f" ({shown(row.profile.name)})"
     if isinstance(row, Place) and row.state is not MemberState.ACTIVE:
         who += f", {row.state}"
+    if isinstance(row, Place) and row.pending:
+        who += ", pending"
     return who
 
 

@@ -19,6 +19,8 @@ from truerank.model import ScoreEvent
 
 COLUMNS = ("event_id", "board", "member", "points", "occurred_at")
 
+_TIE = "tie "  # what columns of tie-breaks begin with, where a file was exported
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _LINE_BYTES_MAX = 100_000
 _RECORD_LINES_MAX = 50  # of one record with line breaks inside quotes
@@ -86,11 +88,20 @@ def read_events(file: io.BufferedIOBase, naming: Naming) -> Iterator[Row | Malfo
     if isinstance(header, Malformed):
         raise FileUnusable(f"line {header.line}, the header: {header.message}")
     places = _places(header.fields, naming)
+    ties = _tie_places(header.fields) if naming.exported is not None else []
     records.width = len(header.fields)
-    return _rows(records, places, naming)
+    return _rows(records, _Places(places, ties), naming)
 
 
-def _rows(records: "_Records", places: Sequence[int], naming: Naming) -> Iterator[Row | Malformed]:
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Which fields of a record are what."""
+
+    columns: Sequence[int]  # in the order of `COLUMNS`
+    ties: Sequence[int]
+
+
+def _rows(records: "_Records", places: _Places, naming: Naming) -> Iterator[Row | Malformed]:
     while (record := records.next()) is not None:
         if isinstance(record, Malformed):
             yield record
@@ -118,8 +129,12 @@ def _places(header: Sequence[str], naming: Naming) -> list[int]:
     return [header.index(name) for name in named]
 
 
-def _event(fields: Sequence[str], places: Sequence[int], naming: Naming) -> tuple[str, ScoreEvent]:
-    picked = [fields[place] for place in places]
+def _tie_places(header: Sequence[str]) -> list[int]:
+    return [place for place, name in enumerate(header) if name.startswith(_TIE)]
+
+
+def _event(fields: Sequence[str], places: _Places, naming: Naming) -> tuple[str, ScoreEvent]:
+    picked = [fields[place] for place in places.columns]
     if naming.exported is not None:
         picked = _unquoted(picked, naming, naming.exported)
     elif naming.board is not None:
@@ -134,7 +149,15 @@ def _event(fields: Sequence[str], places: Sequence[int], naming: Naming) -> tupl
         member=member,
         value=read_value(points, "points"),
         occurred_at=read_instant(occurred_at, "occurred_at"),
+        ties=tuple(_tie(fields[place]) for place in places.ties),
     )
+
+
+def _tie(text: str) -> int:
+    tie = read_value(text, "ties")
+    if isinstance(tie, str):
+        raise InvalidInput(f"ties {text!r} is not an integer", field="ties")
+    return tie
 
 
 def _unquoted(picked: list[str], naming: Naming, own: str) -> list[str]:

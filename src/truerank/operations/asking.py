@@ -128,8 +128,9 @@ class Asking(Base):
     ) -> Steps[Page]:
         """How many are better than each of up to 1000 scores, and how many share it.
 
-        Whoever reached such a score would have rank `better + 1` among equals, and stand at
-        `better + equal + 1`, being the last to reach it.
+        Whoever reached such a score would have rank `better + 1` in `competition` numbering, and
+        `better + equal + 1` in `ordinal`, being the last to reach it. A `dense` rank doesn't follow
+        from these: it counts the better scores, not who has them.
 
         Args:
             board: the board's key.

@@ -162,8 +162,10 @@ class Answers:
             return None, False
         if judge.allows(page.freshness):
             return page, True
+        yield from hurried(judge.check_epoch(page.freshness), _HURRY_S)
         if judge.answers_pending:
-            return judge.pending(page), True
+            # What the projection can't tell may never be shown; PostgreSQL can tell.
+            return (judge.pending(page), True) if judge.knows(page.freshness) else (page, False)
         if not judge.waits_after(page.freshness):
             return page, False
         if not self._waiting.acquire(blocking=False):

@@ -8,6 +8,7 @@ from truerank.errors import EpochChanged, InvalidInput, NotCommittedYet
 from truerank.model import Consistency, Freshness, Need, Page, PageRequest, Token
 from truerank.read import tokens
 from truerank.read.tokens import Seen
+from truerank.read.waiting import check_epoch
 from truerank.steps import Query, Steps
 
 _DURATION = re.compile(r"([0-9]{1,8})(ms|s|m|h)")
@@ -77,6 +78,23 @@ class Judge:
                 raise EpochChanged("the source went backwards since this token was given")
             raise NotCommittedYet("the write behind the token isn't committed on this server")
         return page
+
+    def knows(self, freshness: Freshness) -> bool:
+        """Whether an answer comes from where the token's transactions are known by number."""
+        if self._seen is None:
+            return True
+        return freshness.lives is not None and tokens.can_tell(freshness.lives, self._seen)
+
+    def check_epoch(self, freshness: Freshness) -> Steps[None]:
+        """Whether what isn't shown by an answer of the projection ever will be.
+
+        Of two epochs, the answer's may be the older one as well: only the source knows.
+
+        Raises:
+            EpochChanged: PostgreSQL went backwards since the token was given.
+        """
+        if self._seen is not None and tokens.is_past(freshness.epoch, self._seen):
+            yield from check_epoch(self._seen)
 
     def check_committed(self) -> Steps[None]:
         """Whether there is something to wait for: a transaction that is still open is not.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from truerank.command.board import find_board
-from truerank.errors import DatabaseUnavailable
+from truerank.errors import CursorGone, DatabaseUnavailable, SeasonUnknown
 from truerank.model import Board, Season
 from truerank.read import cursors
 from truerank.read.cohorts import InCohort, find_cohort, is_current
@@ -69,12 +69,14 @@ class Known:
 
         Raises:
             BoardUnknown, SeasonUnknown: there is none.
+            CursorGone: the season that the cursor names is gone.
             InvalidInput: the cursor is none.
         """
         known = self._remembered(board_key, season_label) if cursor is None else None
         if known is not None:
             return known
         board, epoch = yield from self.board(board_key)
+        named = season_label
         if season_label is None and cursor is not None:
             # Whoever pages through the current season goes on in it when another begins.
             season_label = cursors.parse(cursor).season
@@ -84,7 +86,12 @@ class Known:
             and cursor is not None
         ):
             season_label = replace(season_label, season=cursors.parse(cursor).season)
-        season = yield from self.shown(board, season_label)
+        try:
+            season = yield from self.shown(board, season_label)
+        except SeasonUnknown as exc:
+            if season_label == named:
+                raise
+            raise CursorGone(exc.message) from exc  # nobody but the cursor named it
         return board, season, epoch
 
     def _remembered(

@@ -65,7 +65,7 @@ def wait_visible(
             return
         late = (yield next(looks)) > deadline
         if suspected or late:
-            yield from _check_epoch(seen)
+            yield from check_epoch(seen)
             suspected = False
         if late:
             raise NotVisibleYet(
@@ -84,7 +84,14 @@ def _shown(keys: GroupKeys) -> Steps[tuple[Snapshot, str, str]]:
     return Snapshot.parse(snapshot.decode()), (lives or b"").decode(), epoch.decode()
 
 
-def _check_epoch(seen: Seen) -> Steps[None]:
+def check_epoch(seen: Seen) -> Steps[None]:
+    """Whether a token is of the source's epoch; without an answer of PostgreSQL nothing is said.
+
+    Raises:
+        EpochChanged: PostgreSQL went backwards since the token was given.
+
+    Source: `schema/functions/source_epoch.sql`.
+    """
     try:
         ((epoch,),) = yield Query(_EPOCH)
     except DatabaseUnavailable:

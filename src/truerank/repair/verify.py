@@ -21,7 +21,7 @@ from truerank.model import Source
 from truerank.repair.cohorts import check_cohorts
 from truerank.repair.recount import recount
 from truerank.repair.reference import Reference, snapshot_of
-from truerank.repair.settlement import check_settlement
+from truerank.repair.settlement import check_places, check_settlement
 from truerank.repair.verified import PathResult, Verdict, Verification
 from truerank.repair.walks import Walks
 from truerank.sessions import AWAY
@@ -112,7 +112,7 @@ def _attempt(walks: Walks, ways: _Ways, *, last: bool) -> Verification:
         if not moving or last:
             ways.progress("events")
             own.append(recount(conn, walks.season))
-            for check in (check_settlement, check_cohorts):
+            for check in (check_settlement, check_places, check_cohorts):
                 checked = check(conn, walks.season)
                 own += [] if checked is None else [checked]
     # What the source says of itself is of one snapshot, whatever came after it.

@@ -17,9 +17,6 @@ CREATE OR REPLACE FUNCTION truerank.give_awards(
 LANGUAGE plpgsql SET enable_nestloop = off AS $$
 DECLARE
     v_id bigint := p_season.ranking;
-    v_population bigint := (
-        SELECT s.population FROM truerank.settlement AS s
-        WHERE s.ranking = v_id AND s.revision = p_revision);
     v_rule truerank.award_rule;
 BEGIN
     IF p_revision = 1 THEN
@@ -34,17 +31,8 @@ BEGIN
     LOOP
         PERFORM pg_advisory_xact_lock(truerank.lock_class(), 257);
         WITH entitled AS MATERIALIZED (
-            SELECT r.member, x.rank, r.score
-            FROM truerank.settlement_row AS r
-            CROSS JOIN LATERAL (SELECT CASE v_rule.numbering
-                WHEN 'ordinal' THEN r.ordinal WHEN 'dense' THEN r.dense
-                ELSE r.competition END AS rank) AS x
-            WHERE r.ranking = v_id AND r.revision = p_revision AND CASE v_rule.kind
-                WHEN 'ranks' THEN x.rank BETWEEN v_rule.rank_from AND v_rule.rank_to
-                WHEN 'percent' THEN
-                    r.competition <= ceil(v_population * v_rule.percent / 100)
-                ELSE CASE WHEN p_board.descending THEN r.score >= v_rule.score
-                          ELSE r.score <= v_rule.score END END
+            SELECT c.member, c.rank, c.score
+            FROM truerank.award_claims(v_rule, p_board.descending, v_id, p_revision) AS c
         ), past AS (
             INSERT INTO truerank.award_past
                 (change, award_id, state, revision, rank, score, changed_at, acknowledged_at,

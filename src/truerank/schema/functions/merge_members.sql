@@ -4,8 +4,9 @@
 -- standings of p_from go, those of p_into are computed from the events of both, and what is
 -- submitted for p_from from now on counts for p_into. p_from is withheld whatever still arrives;
 -- what a transaction under way adds to it is brought over by the worker (see sweep_members).
--- p_into keeps its own states. What a freeze shows of p_from is shown of p_into, where that has no
--- place there. In the caller's transaction.
+-- p_into keeps its own states; where it has no events it is p_from under another id, and gets those
+-- of p_from, its name and its tiers (see carry_said). What a freeze shows of p_from is shown of
+-- p_into, where that has no place there. In the caller's transaction.
 -- Repeat:  the same merge again changes nothing.
 -- Locks:   one row that all merges lock, then as refold_member.
 -- Returns: one row: changed or same; or, with nothing changed, merge_cycle (both are one already),
@@ -20,6 +21,7 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
     v_merged_into text;
+    v_renamed boolean;
 BEGIN
     PERFORM truerank.need_read_committed();
     IF p_from IS NULL OR p_into IS NULL OR char_length(p_from) NOT BETWEEN 1 AND 200
@@ -38,6 +40,7 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
+        v_renamed := truerank.carry_said(p_from, member);
         INSERT INTO truerank.member (id, merged_into) VALUES (p_from, member)
         ON CONFLICT (id) DO UPDATE SET
             merged_into = excluded.merged_into, changed_at = clock_timestamp();
@@ -49,7 +52,8 @@ BEGIN
         PERFORM truerank.refold_member(member);
         PERFORM truerank.carry_frozen(p_from, member);
         INSERT INTO truerank.audit (actor, action, subject, reason, detail)
-        VALUES (p_actor, 'merge_members', member, p_reason, jsonb_build_object('from', p_from));
+        VALUES (p_actor, 'merge_members', member, p_reason, jsonb_strip_nulls(
+            jsonb_build_object('from', p_from, 'renamed', nullif(v_renamed, false))));
         outcome := 'changed';
     EXCEPTION WHEN numeric_value_out_of_range THEN
         outcome := 'total_out_of_range';
