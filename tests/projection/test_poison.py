@@ -303,7 +303,7 @@ def make_read_only(client: redis.Redis) -> None:
 
 
 def keep_busy(client: redis.Redis) -> None:
-    client.config_set("busy-reply-threshold", 1)
+    client.config_set("busy-reply-threshold", 500)  # ms: no script of ours takes so long
     threading.Thread(target=_loop_for_ever, args=(client,), daemon=True).start()
 
     def is_busy() -> bool:
