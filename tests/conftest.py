@@ -47,13 +47,12 @@ hypothesis.settings.load_profile("truerank")
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
     """Forget how a test had the log written: its captured stream is closed after it."""
-    root, pool = logging.getLogger(), logging.getLogger("psycopg.pool")
-    before = root.handlers[:], root.level, pool.level
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
     yield
     structlog.reset_defaults()
     root.handlers[:] = before[0]
     root.setLevel(before[1])
-    pool.setLevel(before[2])  # commands that ran in this process made it quieter
 
 
 @pytest.fixture(scope="session")

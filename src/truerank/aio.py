@@ -12,7 +12,7 @@ from psycopg.rows import tuple_row
 
 from truerank.command.submit import SUBMIT, or_raise, receipts, submit_parameters
 from truerank.connections import AsyncDatabase, urls
-from truerank.exporting import ROWS, AsyncExport, Encoding, Format, encoding_of
+from truerank.exporting import AsyncExport, Format, encoding_of
 from truerank.model import Numbering, Receipt, ScoreEvent
 from truerank.operations import Operations
 from truerank.projection.alink import AsyncLink
@@ -207,8 +207,7 @@ class Truerank:
             revision=revision,
             operator=self._settings.operator,
         )
-        encoding: Encoding[Any] = ROWS if format is None else encoding_of(format)
-        return AsyncExport(self._settings, wish, encoding)
+        return AsyncExport(self._settings, wish, encoding_of(format))
 
     async def run(self, steps: Steps[T]) -> T:
         """Run steps on this client's connections."""

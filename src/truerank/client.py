@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, overload
 
 from truerank.connections import Database, urls
-from truerank.exporting import ROWS, Encoding, Export, Format, encoding_of
+from truerank.exporting import Export, Format, encoding_of
 from truerank.model import Numbering
 from truerank.operations import Operations
 from truerank.projection.link import Link
@@ -203,8 +203,7 @@ class Truerank:
             revision=revision,
             operator=self._settings.operator,
         )
-        encoding: Encoding[Any] = ROWS if format is None else encoding_of(format)
-        return Export(self._settings, wish, encoding)
+        return Export(self._settings, wish, encoding_of(format))
 
     def run(self, steps: Steps[T]) -> T:
         """Run steps on this client's connections."""

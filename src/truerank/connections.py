@@ -34,7 +34,7 @@ from truerank.sessions import (
 from truerank.settings import Settings
 
 _CONNECTION_WAIT_S_MAX = 2.0
-_AFTER_SERVER_S = 2.0  # for the server to end a statement itself
+AFTER_SERVER_S = 2.0  # for the server to end a statement itself
 # PostgreSQL's own name for a check of one column.
 _CHECK = re.compile(r"(?:board|ranking|award_rule)_(.+?)_check[0-9]*")
 CONTENDED = (
@@ -124,7 +124,7 @@ class Database:
         self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
     ) -> None:
         self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
-        self._limit_s = settings.database_timeout_ms / 1000 + _AFTER_SERVER_S
+        self._limit_s = settings.database_timeout_ms / 1000 + AFTER_SERVER_S
         self._patience = Patience()
         self._refusals: Refusals = deque(maxlen=1)
         self._pool = psycopg_pool.ConnectionPool(
@@ -196,7 +196,7 @@ class Database:
                 self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
             raise _no_connection(exc, self._refusals) from exc
-        except psycopg.Error as exc:
+        except (psycopg.Error, UnicodeEncodeError) as exc:
             raise translate(exc) from exc
 
     def _configure(self, conn: Connection) -> None:
@@ -227,7 +227,7 @@ class AsyncDatabase:
         self, url: str, settings: Settings, *, application: str, lock_ms: int | None = None
     ) -> None:
         self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
-        self._limit_s = settings.database_timeout_ms / 1000 + _AFTER_SERVER_S
+        self._limit_s = settings.database_timeout_ms / 1000 + AFTER_SERVER_S
         self._refusals: Refusals = deque(maxlen=1)
         self._pool = psycopg_pool.AsyncConnectionPool(
             url,
@@ -261,7 +261,7 @@ class AsyncDatabase:
         try:
             conn = await self._borrow()
             try:
-                with _limiting(conn, limit_s or self._limit_s):
+                with limiting(conn, limit_s or self._limit_s):
                     if snapshot or slow:
                         async with conn.transaction():
                             if snapshot:
@@ -281,7 +281,7 @@ class AsyncDatabase:
                 await self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
             raise _no_connection(exc, self._refusals) from exc
-        except psycopg.Error as exc:
+        except (psycopg.Error, UnicodeEncodeError) as exc:
             raise translate(exc) from exc
 
     async def _configure(self, conn: AsyncConnection) -> None:
@@ -304,7 +304,8 @@ class AsyncDatabase:
 
 
 @contextmanager
-def _limiting(conn: AsyncConnection, limit_s: float) -> Iterator[None]:
+def limiting(conn: psycopg.AsyncConnection[Any], limit_s: float) -> Iterator[None]:
+    """Cut a connection whose server has not answered within so many seconds."""
     # Not by cancelling: psycopg would first ask the server to cancel, and wait for that.
     handle = asyncio.get_running_loop().call_later(limit_s, cut, conn.fileno())
     try:
@@ -350,8 +351,10 @@ def _is_ended(conn: psycopg.BaseConnection[Any]) -> bool:
     return bool(waiting.poll(0))
 
 
-def translate(exc: psycopg.Error) -> Exception:
+def translate(exc: psycopg.Error | UnicodeEncodeError) -> Exception:
     """The error of this package that a driver's error means."""
+    if isinstance(exc, UnicodeEncodeError):
+        return InvalidInput("a text contains half a surrogate pair")
     message = exc.diag.message_primary or str(exc)
     if isinstance(exc, psycopg.errors.CheckViolation):
         named = _CHECK.fullmatch(exc.diag.constraint_name or "")

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 import msgspec
 import psycopg
 
-from truerank.connections import translate, urls
+from truerank.connections import AFTER_SERVER_S, limiting, translate, urls
 from truerank.errors import InvalidInput
 from truerank.patience import Patience, cut
 from truerank.read.exported import ExportedRow, ExportHead, Slices, Wish
@@ -31,7 +31,6 @@ CSV_COLUMNS = ("event_id", "board", "rank", "member", "points", "occurred_at")
 TOLD_COLUMNS = ("season", "as_of", "epoch")  # of the transaction, the same in all rows
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 _END = Query("ROLLBACK")  # it only read; behind a pooler the session can be another's
-_AFTER_SERVER_S = 2.0  # for the server to end a statement itself
 
 T = TypeVar("T")
 
@@ -66,7 +65,7 @@ class _Exporting(Generic[T]):
         self._encoding = encoding
         limits = Limits(statement_ms=timeout_ms)
         self._limiting = Query(LIMIT_TRANSACTION, limits.of_transaction())
-        self._limit_s = timeout_ms / 1000 + _AFTER_SERVER_S
+        self._limit_s = timeout_ms / 1000 + AFTER_SERVER_S
         self._slices = Slices(wish, rows_max=rows_per_slice or self._ROWS_PER_SLICE)
         self._head: ExportHead | None = None
         self._first = True
@@ -219,10 +218,10 @@ class AsyncExport(_Exporting[T]):
         assert isinstance(request, Query), "an export asks PostgreSQL alone"
         assert self._conn is not None, "it is open"
         fd = self._conn.fileno()
-        handle = asyncio.get_running_loop().call_later(self._limit_s, cut, fd)
         asked = asyncio.create_task(_asked(self._conn, request))
         try:
-            return await asyncio.shield(asked)
+            with limiting(self._conn, self._limit_s):
+                return await asyncio.shield(asked)
         except asyncio.CancelledError:
             # psycopg would first ask the server to cancel, by another connection, and wait for
             # that. Where a pooler of PgBouncer 1.18 stands between, such a request may be its end.
@@ -232,8 +231,6 @@ class AsyncExport(_Exporting[T]):
             raise
         except psycopg.Error as exc:
             raise translate(exc) from exc
-        finally:
-            handle.cancel()
 
 
 async def _asked(
@@ -243,12 +240,14 @@ async def _asked(
     return await cursor.fetchall() if cursor.description else []
 
 
-def encoding_of(kind: str) -> Encoding[bytes]:
-    """How the lines of a file of this format are made.
+def encoding_of(kind: str | None) -> Encoding[Any]:
+    """How the lines of a file of this format are made; None: rows as they are.
 
     Raises:
         InvalidInput: there is no such format.
     """
+    if kind is None:
+        return ROWS
     if kind not in _ENCODINGS:
         raise InvalidInput(f"format is one of {', '.join(_ENCODINGS)}", field="format")
     return _ENCODINGS[kind]
@@ -261,10 +260,8 @@ def event_ids_of(installation: str) -> str:
 
 def csv_header(head: ExportHead) -> list[bytes]:
     """The first line of a CSV file; it names the columns."""
-    buffer = io.StringIO()
     ties = [f"tie {inert(tie.name)}" for tie in head.board.spec.tie_breaks]
-    csv.writer(buffer, lineterminator="\r\n").writerow([*CSV_COLUMNS, *ties, *TOLD_COLUMNS])
-    return [_taken(buffer)]
+    return [csv_line([*CSV_COLUMNS, *ties, *TOLD_COLUMNS])]
 
 
 def csv_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:

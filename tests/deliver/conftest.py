@@ -3,7 +3,6 @@
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -191,13 +190,6 @@ class Post:
         self.conn.close()
         for receiver in self._receivers:
             receiver.close()
-
-
-def wait_until(happens: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not happens():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.005)
 
 
 @pytest.fixture

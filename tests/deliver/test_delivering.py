@@ -13,7 +13,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.deliver.conftest import BY, DEADLINE_S, LOCALHOST, Got, Post, wait_until
+from tests.deliver.conftest import BY, DEADLINE_S, LOCALHOST, Got, Post
+from tests.projection.pipeline import wait_until
 from truerank.crashpoints import VARIABLE
 from truerank.deliver.messages import Due, body_of
 from truerank.deliver.sending import Trust

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from tests.deliver.conftest import ALL, BY, Got, Post, wait_until
+from tests.deliver.conftest import ALL, BY, Got, Post
 from tests.members.test_erasures import ADA, Registry
-from tests.projection.pipeline import pipeline
+from tests.projection.pipeline import pipeline, wait_until
 from tests.settle.conftest import Months
 from truerank.model import AwardRule
 from truerank.webhooks import member_hash

@@ -1,7 +1,6 @@
 """The command line, HTTP and the asyncio client say and do the same about webhooks."""
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,20 +141,10 @@ async def test_the_asyncio_client_does_the_same(post: Post) -> None:
         secret = await client.add_webhook(
             "w", receiver.url, ["season.final"], allow_http=True, **BY
         )
-        stop = threading.Event()
-        delivering = threading.Thread(target=_deliver, args=(post, stop))
-        delivering.start()
-        delivery = await client.test_webhook("w")
-        stop.set()
-        delivering.join()
+        with post.delivering():
+            delivery = await client.test_webhook("w")
 
         assert delivery.state == "delivered"
         assert await client.deliveries("w") == [delivery]
         assert (await client.webhook("w")).name == "w"
     receiver.got[0].verified(secret)
-
-
-def _deliver(post: Post, stop: threading.Event) -> None:
-    deliverer = post.deliverer()
-    while not stop.is_set():
-        stop.wait(deliverer.deliver(post.conn, post.meter, stop))

@@ -225,6 +225,13 @@ def test_seasons_without_a_next_one_are_divided_and_nobody_moves(leagues: League
             leagues.set(**bad)
     with pytest.raises(truerank.errors.SeasonUnknown):
         leagues.set(size=3, from_season="2024-W05")
+    for malformed in ("a\0b", "\ud800"):
+        with pytest.raises(truerank.errors.InvalidInput):
+            leagues.set(size=3, from_season=malformed)
+        with pytest.raises(truerank.errors.InvalidInput):
+            leagues.tr.leagues(malformed)
+        with pytest.raises(truerank.errors.InvalidInput):
+            leagues.tr.league_tiers("b", "month", after=malformed)
 
 
 def test_stored_places_of_a_cohort_are_compared_too(leagues: Leagues) -> None:

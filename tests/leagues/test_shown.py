@@ -168,5 +168,9 @@ def test_a_frozen_season_does_not_show_through_its_cohorts(
         assert rows(operator.top("b", cohort=1, source=Source.DATABASE)) == [
             (1, "B", "9"), (2, "A", "5")]  # fmt: skip
         assert len(operator.cohorts("b")) == 1
-    client.reveal_season("b", **BY)
+    with truerank.Truerank(msgspec.structs.replace(settings, board_cache_ms=3_600_000)) as other:
+        for _ in range(2):
+            with pytest.raises(SeasonFrozen):
+                other.cohorts("b")
+            client.reveal_season("b", **BY)  # which the other one doesn't know of yet
     assert client.top("b", cohort=1, source=Source.DATABASE).total == 2

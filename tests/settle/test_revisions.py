@@ -289,3 +289,13 @@ def test_what_is_no_revision_or_no_cursor_of_it_is_refused(final: Months) -> Non
         tr.settlement_changes("b", "2024-06", 1, since=2)
     with pytest.raises(InvalidInput):
         tr.export("b", "2024-06", settled=True, revision=0)
+    for malformed in ("a\0b", "\ud800"):
+        for field, how in (
+            ("season", {"season": malformed}),
+            ("event_id", {"void": [malformed]}),
+            ("event_id", {"amend": malformed, "value": 1}),
+            ("event_id", {"amend": "a1", "value": 1, "correction_id": malformed}),
+        ):
+            with pytest.raises(InvalidInput) as refused:
+                tr.revise_season(**{"board": "b", "season": "2024-06", **how, **BY})
+            assert refused.value.field == field

@@ -10,6 +10,12 @@ FOREIGN_KEYS = """
     FROM pg_constraint AS c
     WHERE c.contype = 'f' AND c.connamespace = 'truerank'::regnamespace"""
 
+COMPILED = """
+    SELECT p.proname, 'jit=off' = ANY (p.proconfig) IS NOT TRUE
+    FROM pg_proc AS p
+    WHERE p.pronamespace = 'truerank'::regnamespace
+      AND (p.proname = 'log_states' OR 'enable_sort=off' = ANY (p.proconfig))"""
+
 
 def test_every_foreign_key_has_an_index_by_which_its_rows_are_found(database_url: str) -> None:
     with psycopg.connect(database_url) as conn:
@@ -17,3 +23,13 @@ def test_every_foreign_key_has_an_index_by_which_its_rows_are_found(database_url
 
     assert len(indexed) > 5
     assert [name for name, has in indexed.items() if not has] == []
+
+
+def test_what_is_called_often_and_looks_dear_to_the_planner_is_never_compiled(
+    database_url: str,
+) -> None:
+    with psycopg.connect(database_url) as conn:
+        compiled: dict[str, bool] = dict(conn.execute(COMPILED).fetchall())
+
+    assert len(compiled) > 3
+    assert [name for name, may_be in compiled.items() if may_be] == []

@@ -60,6 +60,13 @@ def test_http_answers_what_the_library_answers(past: Past, settings: Settings) -
         assert http.get(f"/top?as_of={with_offset}").json()["total"] == 3
         assert "rank_before" not in http.get("/top").json()["entries"][0]
 
+        past.tr.create_board("c", seasons=[])
+        past.tr.create_season("c", "cup", first - timedelta(days=5), first - timedelta(days=2))
+        during = quote(str(time_text(first - timedelta(days=3))))
+        for question in ("top?", "around?rank=1&"):
+            told = http.get(f"{url}/v1/boards/c/{question}as_of={during}").json()
+            assert told["season"] == "cup", "which ran then, where none runs now"
+
         past.tr.update_board("b", {"retention": "1 day"}, **BY)
         past.conn.execute("UPDATE truerank.board SET history_from = now() + interval '1 hour'")
         refused = {

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.exporting import written
-from truerank.cli.options import Given, Json, Numbers
+from truerank.cli.options import Given, Json, Numbers, Period
 from truerank.cli.output import escaped, note, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule, Numbering
@@ -19,8 +19,6 @@ from truerank.read.shapes import Shape
 _PAGE = 1000
 _COLUMNS = tuple(field.name for field in fields(Award))
 _OTHERS_TEXTS = {"board", "season", "rule", "member", "acknowledged_by"}
-
-Period = Literal["all", "day", "week", "month", "year", "custom"]
 
 
 def make(

@@ -5,8 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
-from truerank.cli.awarding import Period
-from truerank.cli.options import Given, Json, SeasonLabel, words
+from truerank.cli.options import Given, Json, Period, SeasonLabel, words
 from truerank.cli.output import escaped, say, shown, table, write_json
 from truerank.model import Cohort, LeagueRule, TierMember
 from truerank.read.leagues import cohort_json, league_json, league_place_json, tier_json

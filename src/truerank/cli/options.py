@@ -31,6 +31,7 @@ Numbers = Annotated[
     Literal["competition", "ordinal", "dense"],
     Parameter(name="--numbering", help="How equals are counted: 1224, 1234 or 1223."),
 ]
+Period = Literal["all", "day", "week", "month", "year", "custom"]
 From = Annotated[
     Literal["projection", "database"] | None,
     Parameter(

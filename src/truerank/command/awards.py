@@ -38,6 +38,7 @@ def make_rule(board: str, rule: AwardRule, *, actor: str, reason: str) -> Steps[
     Source: `schema/functions/make_award_rule.sql`.
     """
     check_text(board, "board")
+    check_text(rule.period, "period")
     check_text(rule.name, "name")
     given = {
         "ranks": rule.ranks,

@@ -25,11 +25,7 @@ from truerank.errors import (
     SeasonUnknown,
     WritersUnderWay,
 )
-from truerank.model import (
-    Close,
-    Revised,
-    Writer,
-)
+from truerank.model import Close, Revised, Writer
 from truerank.steps import Pause, Query, Steps
 
 Waiting = Callable[[Sequence[Writer]], None]
@@ -201,8 +197,8 @@ def revise(
 
     Source: `schema/functions/revise_season.sql`.
     """
-    for text in (board, season, *void):
-        check_text(text, "event_id")
+    check_text(board, "board")
+    check_text(season, "season")
     actor, reason = who(actor, reason)
     if void and amend is not None:
         raise InvalidInput("void events or amend one, not both at once", field="void")
@@ -212,6 +208,8 @@ def revise(
         event_id, value, new_ties, correction_id = amend
         events, values, corrections = [event_id], [to_number(value)], [correction_id]
         ties = list(new_ties) or None
+    for text in (*events, *(corrections or ())):
+        check_text(text, "event_id")
     revision = Query(
         _REVISE,
         (board, season, events, corrections, values, ties, actor, reason),

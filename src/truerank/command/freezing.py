@@ -157,5 +157,5 @@ def _check(board: str, season: str | None) -> None:
 def _check_found(outcome: str, board: str, season: str | None) -> None:
     check_known(outcome, board)
     if outcome == "season_unknown":
-        named = "a season that runs now" if season is None else f"season {season!r}"
+        named = "season that runs now" if season is None else f"season {season!r}"
         raise SeasonUnknown(f"board {board!r} has no {named}", field="season")

@@ -40,10 +40,11 @@ def set_league(
     check_text(board, "board")
     check_period(rule.period)
     for name in ("size", "promote", "demote"):
-        if type(getattr(rule, name)) is not int or not 0 <= getattr(rule, name) <= _INT_MAX:
-            raise InvalidInput(f"{name} is a whole number", field=name)
+        check_whole(name, getattr(rule, name), _INT_MAX)
     for tier in rule.tiers:
         check_text(tier, "tiers")
+    if from_season is not None:
+        check_text(from_season, "from_season")
     ((outcome,),) = yield Query(
         _SET,
         (
@@ -96,8 +97,13 @@ def drop_league(board: str, period: str, *, actor: str, reason: str) -> Steps[No
 def list_leagues(board: str | None) -> Steps[list[League]]:
     """The leagues of one board or of all, and how far they are.
 
+    Raises:
+        InvalidInput: the board's key is no text that PostgreSQL can store.
+
     Source: `schema/functions/leagues.sql`.
     """
+    if board is not None:
+        check_text(board, "board")
     rows = yield Query(_LIST, (board,))
     return [_league(*row) for row in rows]
 

@@ -31,6 +31,7 @@ _URL_CHARS_MAX = 2000
 _OVERLAP_S_MAX = 30 * 86_400
 _PORT_MAX = 65_535
 _LOOK_S = 0.1
+_RETRIED_MAX = 10_000  # by one statement
 
 _ADD = "SELECT * FROM truerank.add_webhook(%s, %s, %s::text[], %s, %s, %s)"
 _CHANGE = "SELECT truerank.change_webhook(%s, %s, %s::text[], %s, %s, %s)"
@@ -111,8 +112,7 @@ def rotate_webhook(name: str, *, overlap_s: int, actor: str, reason: str) -> Ste
     Source: `schema/functions/rotate_webhook.sql`.
     """
     _check_name(name)
-    if type(overlap_s) is not int or not 0 <= overlap_s <= _OVERLAP_S_MAX:
-        raise InvalidInput(f"overlap_s is from 0 to {_OVERLAP_S_MAX} seconds", field="overlap_s")
+    check_whole("overlap_s", overlap_s, _OVERLAP_S_MAX)
     ((outcome, secret),) = yield Query(_ROTATE, (name, overlap_s, *who(actor, reason)))
     _check_found(outcome, name)
     return secret_text(bytes(secret))
@@ -199,7 +199,7 @@ def retry_deliveries(
         ((outcome, retried),) = yield Query(_RETRY, (name, asked, *by))
         _check_found(outcome, name)
         total += int(retried)
-        if not retried:
+        if retried < _RETRIED_MAX:  # what fails again meanwhile is no longer meant
             return total
 
 

@@ -67,12 +67,7 @@ class Asking(Base):
             numbering=boards.choice(Numbering, numbering, "numbering"),
         )
         return self._asked(
-            board,
-            in_cohort(season, cohort, cohort_of),
-            request,
-            consistency,
-            source,
-            names=names,
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
     def around_rank(
@@ -106,12 +101,7 @@ class Asking(Base):
             since=since,
         )
         return self._asked(
-            board,
-            in_cohort(season, cohort, cohort_of),
-            request,
-            consistency,
-            source,
-            names=names,
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
     def count_scores(

@@ -1,6 +1,7 @@
 """Leagues: cohorts of a season's members, and the tiers they move between."""
 
 from truerank.command import leagues
+from truerank.command.submit import check_member
 from truerank.errors import NotInCohort
 from truerank.model import (
     Cohort,
@@ -14,7 +15,13 @@ from truerank.model import (
 )
 from truerank.operations.base import Base
 from truerank.read.answers import ANY
-from truerank.read.cohorts import InCohort, find_cohort, list_cohorts, list_tiers
+from truerank.read.cohorts import (
+    InCohort,
+    cohorts_frozen,
+    find_cohort,
+    list_cohorts,
+    list_tiers,
+)
 from truerank.steps import Steps
 
 
@@ -105,9 +112,9 @@ class Leagues(Base):
             SeasonFrozen: the public is shown the season as it was.
         """
         found, _ = yield from self._known.board(board)
-        if (yield from self._known.shown(found, season)).frozen_at is not None:
-            # Raises what tells so.
-            yield from find_cohort(found, InCohort(season, 0, None), operator=False)
+        shown = yield from self._known.shown(found, season)
+        if shown.frozen_at is not None:
+            raise cohorts_frozen(shown.label)
         return (yield from list_cohorts(found, season, after=after, limit=limit))
 
     def league_tiers(
@@ -149,6 +156,7 @@ class Leagues(Base):
             SeasonFrozen: the public is shown the season as it was.
         """
         found, _ = yield from self._known.board(board)
+        check_member(member)
         asked = InCohort(season, None, member)
         try:
             cohort = yield from find_cohort(found, asked, operator=self._known.operator)

@@ -74,12 +74,7 @@ class Reading(Asking):
             since=since,
         )
         return self._asked(
-            board,
-            in_cohort(season, cohort, cohort_of),
-            request,
-            consistency,
-            source,
-            names=names,
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
     def around(
@@ -113,12 +108,7 @@ class Reading(Asking):
             since=since,
         )
         return self._asked(
-            board,
-            in_cohort(season, cohort, cohort_of),
-            request,
-            consistency,
-            source,
-            names=names,
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
     def places(
@@ -165,12 +155,7 @@ class Reading(Asking):
             since=since,
         )
         return self._asked(
-            board,
-            in_cohort(season, cohort, cohort_of),
-            request,
-            consistency,
-            source,
-            names=names,
+            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
     def place(

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from truerank.command.submit import check_member
+from truerank.command.submit import check_member, check_text
 from truerank.errors import InvalidInput, NotInCohort, SeasonFrozen, SeasonUnknown
 from truerank.model import Board, Cohort, TierMember, Zone
 from truerank.paging import check_slice, check_whole
 from truerank.steps import Query, Steps
 
 _FIND = """
-    SELECT season, ranking, number, tier, tier_name, key, size, members, promote, demote, frozen,
-           moved, withheld
+    SELECT season, ranking, number, tier, tier_name, promote, demote, frozen, moved, withheld
     FROM truerank.find_cohort(%s, %s, %s::integer, %s)"""
 _LIST = """
     SELECT number, tier, tier_name, key, size, members, population
@@ -41,9 +40,6 @@ class FoundCohort:
     number: int
     tier: int
     tier_name: str | None
-    key: str
-    size: int
-    members: int
     promote: int
     demote: int
     frozen: bool
@@ -95,6 +91,8 @@ def find_cohort(board: Board, asked: InCohort, *, operator: bool) -> Steps[Found
 
     Source: `schema/functions/find_cohort.sql`.
     """
+    if asked.season is not None:
+        check_text(asked.season, "season")
     rows = yield Query(_FIND, (board.id, asked.season, asked.number, asked.member))
     if not rows:
         raise SeasonUnknown(
@@ -102,10 +100,7 @@ def find_cohort(board: Board, asked: InCohort, *, operator: bool) -> Steps[Found
         )
     found = _found(rows[0])
     if found.frozen and not operator:
-        raise SeasonFrozen(
-            f"season {found.season} is frozen: its cohorts are shown when it is revealed",
-            field="season",
-        )
+        raise cohorts_frozen(found.season)
     # Or everybody could learn where those are who are shown to nobody.
     if found.ranking is None or (found.withheld and not operator):
         named = (
@@ -118,6 +113,13 @@ def find_cohort(board: Board, asked: InCohort, *, operator: bool) -> Steps[Found
             field="cohort" if asked.member is None else "cohort_of",
         )
     return found
+
+
+def cohorts_frozen(season: str) -> SeasonFrozen:
+    """The refusal to show the public any cohort of a season that it is shown as it was."""
+    return SeasonFrozen(
+        f"season {season} is frozen: its cohorts are shown when it is revealed", field="season"
+    )
 
 
 def list_cohorts(
@@ -150,6 +152,7 @@ def list_tiers(board: Board, period: str, *, after: str, limit: int) -> Steps[li
     Source: `schema/functions/league_tiers.sql`.
     """
     check_slice(limit)
+    check_text(after, "after")
     rows = yield Query(_TIERS, (board.id, period, after, limit))
     return [
         TierMember(member=member, tier=tier, tier_name=tier_name, season=season)
@@ -158,17 +161,13 @@ def list_tiers(board: Board, period: str, *, after: str, limit: int) -> Steps[li
 
 
 def _found(row: Sequence[Any]) -> FoundCohort:
-    (season, ranking, number, tier, tier_name, key, size, members, promote, demote, frozen,
-     moved, withheld) = row  # fmt: skip
+    season, ranking, number, tier, tier_name, promote, demote, frozen, moved, withheld = row
     return FoundCohort(
         season=season,
         ranking=ranking,
         number=number,
         tier=tier,
         tier_name=tier_name,
-        key=key,
-        size=size,
-        members=members,
         promote=promote,
         demote=demote,
         frozen=frozen,

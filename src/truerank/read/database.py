@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any
 
 from truerank.model import Board, Freshness, MemberState, Page, PageRequest, Season, Source
-from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
+from truerank.read.decode import RawPage, RawPlace, RawSlice, decode, raw_places
 from truerank.read.encode import Wanted, wanted
 from truerank.read.scores import row_bytes
 from truerank.read.tokens import of_answer
@@ -59,7 +59,7 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
     if answer["fold_due"]:
         yield Query(_FOLD, (_FOLDED_MAX,))
     if answer.get("ban_ended"):
-        yield Query(_LIFT, (list(asked.members), len(asked.members)))
+        yield lifting(asked.members)
         (row,) = yield query
         answer = dict(zip(columns, row, strict=True))
     places = _places(answer) if asked.members else []
@@ -87,6 +87,14 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
     return decode(board, season, request, raw)
 
 
+def lifting(members: Sequence[str]) -> Query:
+    """The statement that lifts the bans of these members whose time has passed.
+
+    Source: `schema/functions/lift_bans.sql`.
+    """
+    return Query(_LIFT, (list(members), len(members)))
+
+
 def _slice(answer: Mapping[str, Any], name: str) -> RawSlice:
     return RawSlice(
         first=answer[f"{name}_first"],
@@ -97,15 +105,13 @@ def _slice(answer: Mapping[str, Any], name: str) -> RawSlice:
 
 def _places(answer: Mapping[str, Any]) -> list[RawPlace | MemberState]:
     befores = answer["member_places"]
-    return [
-        MemberState(state)
-        if key is None
-        else RawPlace(before=before, better=better, sort_key=key, up_to=up_to)
-        for before, better, key, state, up_to in zip(
-            befores, answer["member_better"], answer["member_keys"], answer["member_states"],
-            answer.get("member_up_to") or repeat(0, len(befores)), strict=True,
-        )
-    ]  # fmt: skip
+    return raw_places(
+        befores,
+        answer["member_better"],
+        answer["member_keys"],
+        answer.get("member_up_to") or repeat(0, len(befores)),
+        answer["member_states"],
+    )
 
 
 def _query(board: Board, season: Season, asked: Wanted) -> tuple[Query, Sequence[str]]:

@@ -1,7 +1,7 @@
 """From the bytes that both readers get to an answer: one decoding, so one answer."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 import msgspec
@@ -54,6 +54,24 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
     places: Sequence[RawPlace | MemberState]  # where there is no place, whether one is withheld
     around: RawSlice | None
     freshness: Freshness
+
+
+def raw_places(
+    befores: Sequence[int] | None,
+    betters: Sequence[int] | None,
+    keys: Sequence[bytes | None] | None,
+    up_tos: Iterable[int] | None,
+    states: Sequence[str] | None,
+) -> list[RawPlace | MemberState]:
+    """The places of members as PostgreSQL gives them, column by column; None: of nobody."""
+    return [
+        MemberState(state)
+        if key is None
+        else RawPlace(before=before, better=better, sort_key=key, up_to=up_to)
+        for before, better, key, state, up_to in zip(
+            befores or (), betters or (), keys or (), states or (), up_tos or (), strict=True
+        )
+    ]
 
 
 def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> Page:

@@ -4,25 +4,22 @@ Board, season, epoch and instant are read in the transaction of the rows, so the
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
 from truerank.command.board import choice, find_board
 from truerank.errors import InvalidInput, NotSettled
 from truerank.model import Board, Freshness, Numbering, Season, Source
-from truerank.read.revisions import check_revision
-from truerank.read.scores import number_at, row_bytes, score_text
+from truerank.read.revisions import check_revision, settlement_of
+from truerank.read.scores import reached_at, row_bytes, score_text
 from truerank.read.season import find_season, shown_season
-from truerank.read.settled import not_settled
 from truerank.steps import Query, Steps
 
 # The transaction's instant: its snapshot is taken later.
 _BEGUN = "SELECT now(), i.id FROM truerank.installation() AS i"
 _SLICE = "SELECT * FROM truerank.export_slice(%s, %s, %s, %s)"
-_SETTLEMENTS = "SELECT s.revision, s.settled_at FROM truerank.settlements(%s) AS s"
 _SETTLED_SLICE = "SELECT * FROM truerank.export_settled(%s, %s, %s, %s)"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ExportedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -144,13 +141,8 @@ class Slices:
     def _settled(self, board: Board, season: Season) -> Steps[Season]:
         if season.frozen_at is not None:
             raise NotSettled(f"season {season.label} is frozen until it is revealed")
-        revisions = dict((yield Query(_SETTLEMENTS, (season.ranking,))))
-        if not revisions:
-            raise not_settled(board, season)
-        revision = max(revisions) if self._wish.revision is None else self._wish.revision
-        if revision not in revisions:
-            raise NotSettled(f"season {season.label} has no such settlement")
-        return season.settled(revisions[revision], revision)
+        settlement = yield from settlement_of(board, season, self._wish.revision)
+        return season.settled(settlement.settled_at, settlement.revision)
 
     def _next(self, head: ExportHead) -> Steps[list[ExportedRow]]:
         board = head.board
@@ -173,7 +165,7 @@ class Slices:
                     score=score_text(board, key),
                     ties=tuple(ties or ()),
                     version=version,
-                    reached_at=_reached_at(key, equal_bytes),
+                    reached_at=reached_at(key, equal_bytes),
                 )
             )
         return rows
@@ -200,11 +192,7 @@ class Slices:
                     ties=tuple(ties or ()),
                     # The stand-in's number, which no other row has.
                     version=int.from_bytes(stand_in),
-                    reached_at=_reached_at(key, equal_bytes),
+                    reached_at=reached_at(key, equal_bytes),
                 )
             )
         return rows
-
-
-def _reached_at(key: bytes, equal_bytes: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=number_at(key, equal_bytes))

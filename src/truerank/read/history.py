@@ -16,14 +16,14 @@ from truerank.model import (
     Consistency,
     Entry,
     Freshness,
-    MemberState,
     Need,
     Page,
     PageRequest,
     Season,
     Source,
 )
-from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
+from truerank.read.database import lifting
+from truerank.read.decode import RawPage, RawSlice, decode, raw_places
 from truerank.read.encode import Wanted, wanted
 from truerank.read.scores import key_bytes
 from truerank.steps import Query, Steps
@@ -33,7 +33,6 @@ _PAGE = """
            total, slice, slice_better, slice_before, member_places, member_better, member_keys,
            member_up_to, member_before, states, around_first, around, around_better, around_before
     FROM truerank.read_history(%s, %s, %s, %s, %s, %s, %s, %s, %s::text[], %s, %s)"""
-_LIFT = "SELECT truerank.lift_bans(%s::text[], %s)"
 
 Befores = dict[str, int | None]  # by member
 
@@ -89,7 +88,7 @@ def read_page(board: Board, season: Season, shown: Season, request: PageRequest)
     query = _query(season, shown, request, asked)
     rows = yield query
     if rows and rows[0][2]:
-        yield Query(_LIFT, (list(asked.members), len(asked.members)))
+        yield lifting(asked.members)
         rows = yield query
     if not rows:
         raise BoardUnknown(f"there is no board {board.spec.key!r}", field="board")
@@ -100,20 +99,13 @@ def read_page(board: Board, season: Season, shown: Season, request: PageRequest)
     ) = rows[0]  # fmt: skip
     if refused is not None:
         raise _refusal(board, season, request, refused, exact_from)
-    own = [
-        MemberState(withheld)
-        if key is None
-        else RawPlace(before=place, better=better_n, sort_key=bytes(key), up_to=up_to)
-        for place, better_n, key, up_to, withheld in zip(
-            places or (), betters or (), keys or (), up_tos or (), states or (), strict=True
-        )
-    ]
+    own = raw_places(places, betters, keys, up_tos, states)
     around = None
     if around_first is not None:
-        around = RawSlice(first=around_first, rows=_bytes(around_rows), better=around_better or 0)
+        around = RawSlice(first=around_first, rows=around_rows or (), better=around_better or 0)
     raw = RawPage(
         total=total,
-        slice=RawSlice(first=asked.offset, rows=_bytes(listed), better=better or 0),
+        slice=RawSlice(first=asked.offset, rows=listed or (), better=better or 0),
         low=0,
         high=total,
         counts=(),
@@ -170,10 +162,6 @@ def _query(season: Season, shown: Season, request: PageRequest, asked: Wanted) -
         asked.around_place,
     )
     return Query(_PAGE, parameters)
-
-
-def _bytes(rows: Sequence[bytes] | None) -> list[bytes]:
-    return list(map(bytes, rows or ()))
 
 
 def _refusal(

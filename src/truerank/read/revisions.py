@@ -5,7 +5,6 @@ that nobody reads half of one comparison and half of another. Rows of settlement
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -23,7 +22,7 @@ from truerank.model import (
 )
 from truerank.paging import LIMIT_MAX, NUMBER_MAX, check_slice, check_whole
 from truerank.read.cursors import decoded, encoded
-from truerank.read.scores import number_at, row_bytes, score_text
+from truerank.read.scores import reached_at, row_bytes, score_text
 from truerank.read.settled import not_settled
 from truerank.steps import Query, Steps
 
@@ -37,7 +36,6 @@ _EXCLUDED = """
 _PLACES = "SELECT * FROM truerank.export_settled(%s, %s, %s, %s::integer)"
 _REVISION_MAX = 2**31 - 1
 _PLACES_MAX = 20_000  # looked at for one slice of changes
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -72,6 +70,18 @@ def list_settlements(ranking: int) -> Steps[list[Settlement]]:
         for (revision, settled_at, actor, reason, population, different, total, excluded, changed,
              digest) in rows
     ]  # fmt: skip
+
+
+def settlement_of(board: Board, season: Season, revision: int | None) -> Steps[Settlement]:
+    """A revision of a season's settlement, None: the newest.
+
+    Raises:
+        NotSettled: there is no such settlement.
+
+    Source: `schema/functions/settlements.sql`.
+    """
+    settlements = yield from _settlements(board, season)
+    return _settlement(settlements, season, revision)
 
 
 def list_changes(
@@ -178,7 +188,7 @@ def list_places(
             member=member,
             score=score_text(board, key),
             ties=tuple(ties or ()),
-            reached_at=_EPOCH + timedelta(microseconds=number_at(key, equal_bytes)),
+            reached_at=reached_at(key, equal_bytes),
         )
         for ordinal, competition, dense, member, key, ties, _ in rows
     )

@@ -1,6 +1,7 @@
 """Scores: as people write them, as they are stored, and as the bytes that order a ranking."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from struct import unpack
 
 from truerank.command.submit import to_number
@@ -9,6 +10,7 @@ from truerank.model import Board, Order
 
 SIGN = 1 << 63
 _NUMBER_BYTES = 8
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The bits in which eight bytes of a sort key differ from the number they stand for.
 _FLIPPED = {Order.ASC: b"\x80" + bytes(7), Order.DESC: b"\x7f" + b"\xff" * 7}
 
@@ -26,6 +28,11 @@ def key_bytes(board: Board) -> int:
 def number_at(sort_key: bytes, at: int) -> int:
     """The signed number in eight bytes of a sort key that don't depend on a direction."""
     return int.from_bytes(sort_key[at : at + _NUMBER_BYTES]) - SIGN
+
+
+def reached_at(sort_key: bytes, at: int) -> datetime:
+    """When a score was reached: it follows the `row_bytes` of a sort key."""
+    return _EPOCH + timedelta(microseconds=number_at(sort_key, at))
 
 
 def score_text(board: Board, sort_key: bytes) -> str:

@@ -32,7 +32,7 @@ def find_season(board: Board, label: str | None) -> Steps[Season]:
         check_text(label, "season")
     rows = [] if label and len(label) > _CHARS_MAX else (yield Query(_FIND, (board.id, label)))
     if not rows:
-        named = "a season that runs now" if label is None else f"season {label!r}"
+        named = "season that runs now" if label is None else f"season {label!r}"
         raise SeasonUnknown(f"board {board.spec.key!r} has no {named}", field="season")
     return _season(board, rows[0])
 

@@ -1,8 +1,8 @@
 """Answers from the settlement of a final season: the same questions, and nothing moves them."""
 
 from truerank.errors import NotSettled
-from truerank.model import Board, Freshness, MemberState, Page, PageRequest, Season, Source
-from truerank.read.decode import RawPage, RawPlace, RawSlice, decode
+from truerank.model import Board, Freshness, Page, PageRequest, Season, Source
+from truerank.read.decode import RawPage, RawSlice, decode, raw_places
 from truerank.read.encode import Wanted, wanted
 from truerank.read.scores import row_bytes
 from truerank.read.season import find_season
@@ -32,30 +32,17 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
         revision, settled_at, total, first, slice_rows, better, low, high, befores, betters, keys,
         up_tos, around_first, around_rows, around_better, counts, states, epoch,
     ) = rows[0]  # fmt: skip
-    places = [
-        MemberState(state)
-        if key is None
-        else RawPlace(before=before, better=better_n, sort_key=bytes(key), up_to=up_to)
-        for before, better_n, key, up_to, state in zip(
-            befores or (), betters or (), keys or (), up_tos or (), states or (), strict=True
-        )
-    ]
+    places = raw_places(befores, betters, keys, up_tos, states)
     around = None
     if around_first is not None:
-        around = RawSlice(
-            first=around_first,
-            rows=[bytes(row) for row in around_rows or ()],
-            better=around_better or 0,
-        )
+        around = RawSlice(first=around_first, rows=around_rows or (), better=around_better or 0)
     return decode(
         board,
         season.settled(settled_at, revision),
         request,
         RawPage(
             total=total,
-            slice=RawSlice(
-                first=first, rows=[bytes(row) for row in slice_rows or ()], better=better or 0
-            ),
+            slice=RawSlice(first=first, rows=slice_rows or (), better=better or 0),
             low=low,
             high=high,
             places=places[1:] if request.around is not None else places,

@@ -6,15 +6,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.aio import Truerank
 from truerank.command.board import choice
 from truerank.errors import InvalidInput
 from truerank.model import AwardRule, Numbering
 from truerank.paging import LIMIT_MAX
 from truerank.read.settlement import award_json, award_rule_json
 from truerank.serve.bodies import convert, read_json, whole
-from truerank.serve.operators import ByIn, operators_client
-from truerank.serve.params import Params, board_of
+from truerank.serve.operators import ByIn, operators_board, operators_client
+from truerank.serve.params import Params
 from truerank.serve.replies import reply
 
 
@@ -45,7 +44,7 @@ class AcknowledgeIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 async def make_rule(request: Request) -> Response:
     """`POST /v1/boards/{board}/award-rules`: 201 where it is new, 200 where it holds already."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), RuleIn)
     rule = AwardRule(
         period=given.period,
@@ -62,7 +61,7 @@ async def make_rule(request: Request) -> Response:
 
 async def drop_rule(request: Request) -> Response:
     """`POST /v1/boards/{board}/award-rules/drop`: give an award no longer; what was given stays."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), DropIn)
     await client.drop_award_rule(
         board, given.period, given.name, actor=given.actor, reason=given.reason
@@ -72,7 +71,7 @@ async def drop_rule(request: Request) -> Response:
 
 async def list_rules(request: Request) -> Response:
     """`GET /v1/boards/{board}/award-rules`."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     rules = await client.award_rules(board)
     return reply({"board": board, "rules": [award_rule_json(rule) for rule in rules]})
 
@@ -102,9 +101,3 @@ async def acknowledge(request: Request) -> Response:
     if not changes:
         raise InvalidInput("changes are at least one", field="changes")
     return reply({"acknowledged": await client.acknowledge_awards(changes, actor=given.actor)})
-
-
-def _begin(request: Request) -> tuple[Truerank, str]:
-    client = operators_client(request)
-    Params(request, ())
-    return client, board_of(request)

@@ -5,14 +5,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.aio import Truerank
 from truerank.command.closing import OVER
 from truerank.errors import InvalidInput
 from truerank.read.settlement import close_json, revised_json
 from truerank.read.shapes import season_json
 from truerank.serve.bodies import convert, read_json, score_value
-from truerank.serve.operators import ByIn, check_wait, operators_client
-from truerank.serve.params import Params, board_of
+from truerank.serve.operators import ByIn, check_wait, operators_board, operators_client
+from truerank.serve.params import Params
 from truerank.serve.replies import reply
 from truerank.serve.settlements import settlements_json
 
@@ -54,7 +53,7 @@ class ReviseIn(ByIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 async def close(request: Request) -> Response:
     """`POST /v1/boards/{board}/seasons/close`: what the season is now, sealed or final."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), CloseIn)
     if given.now and given.reason == OVER:
         raise InvalidInput("to close a season now takes a reason", field="reason")
@@ -81,7 +80,7 @@ async def close_due(request: Request) -> Response:
 
 async def reopen(request: Request) -> Response:
     """`POST /v1/boards/{board}/seasons/reopen`: let a sealed season take events again."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), ReopenIn)
     reopened = await client.reopen_season(
         board, given.season, actor=given.actor, reason=given.reason
@@ -91,7 +90,7 @@ async def reopen(request: Request) -> Response:
 
 async def revise(request: Request) -> Response:
     """`POST /v1/boards/{board}/seasons/revise`: correct a final season by another revision."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), ReviseIn)
     if (given.amend is None) != (given.value is None):
         raise InvalidInput("amend and value come together", field="value")
@@ -109,9 +108,3 @@ async def revise(request: Request) -> Response:
         timeout_s=_WAIT_S,
     )
     return reply({"board": board, "revised": [revised_json(each) for each in revised]})
-
-
-def _begin(request: Request) -> tuple[Truerank, str]:
-    client = operators_client(request)
-    Params(request, ())
-    return client, board_of(request)

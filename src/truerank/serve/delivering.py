@@ -4,15 +4,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.errors import InvalidInput
 from truerank.read.shapes import delivery_json, webhook_json
 from truerank.serve.bodies import convert, read_json, whole
-from truerank.serve.operators import ByIn, operators_client
+from truerank.serve.operators import ByIn, check_wait, operators_client
 from truerank.serve.params import Params
 from truerank.serve.replies import reply
 
 _WAIT_S = 15.0
-_WAIT_S_MAX = 60.0
 _OVERLAP_S = 86_400
 _LIMIT = 100
 
@@ -154,6 +152,5 @@ async def attempt(request: Request) -> Response:
     Params(request, ())
     client = operators_client(request)
     given = convert(await read_json(request), AttemptIn)
-    if not 0 <= given.wait_s <= _WAIT_S_MAX:
-        raise InvalidInput(f"wait_s is 0 to {_WAIT_S_MAX:g} seconds", field="wait_s")
-    return reply(delivery_json(await client.test_webhook(given.name, timeout_s=given.wait_s)))
+    wait_s = check_wait(given.wait_s)
+    return reply(delivery_json(await client.test_webhook(given.name, timeout_s=wait_s)))

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from truerank.ending import ended
 from truerank.errors import TruerankError
 from truerank.exporting import AsyncExport
 from truerank.model import Numbering
@@ -63,15 +62,7 @@ class ExportStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the last row, or until either side goes."""
-        ends = [
-            asyncio.create_task(self._send(scope, send)),
-            asyncio.create_task(_gone(receive)),
-            asyncio.create_task(self._service.closing.wait()),
-        ]
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sent, *_ = await ended(*ends)
+        sent = await self._service.while_wanted(self._send(scope, send), receive)
         if isinstance(sent, Exception) and not isinstance(sent, OSError):
             raise sent
 
@@ -107,11 +98,6 @@ async def _send_rows(exported: AsyncExport[bytes], send: Send) -> bool:
         _log().warning("export_broken", board=board, error=str(exc) or "the client takes nothing")
         return False
     return True
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _log() -> structlog.stdlib.BoundLogger:

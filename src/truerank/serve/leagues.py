@@ -4,12 +4,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from truerank.aio import Truerank
 from truerank.model import LeagueRule
 from truerank.paging import LIMIT_MAX
 from truerank.read.leagues import cohort_json, league_json, league_place_json, tier_json
 from truerank.serve.bodies import convert, read_json
-from truerank.serve.operators import ByIn, operators_client
+from truerank.serve.operators import ByIn, operators_board, operators_client
 from truerank.serve.params import NEEDS, Params, board_of
 from truerank.serve.replies import answer, reply
 from truerank.serve.service import service_of
@@ -68,14 +67,14 @@ async def list_cohorts(request: Request) -> Response:
 
 async def list_leagues(request: Request) -> Response:
     """`GET /v1/boards/{board}/leagues`."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     found = await client.leagues(board)
     return reply({"board": board, "leagues": [league_json(each) for each in found]})
 
 
 async def set_league(request: Request) -> Response:
     """`POST /v1/boards/{board}/leagues`: divide seasons of a period, or change how."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), LeagueIn)
     rule = LeagueRule(
         period=given.period,
@@ -93,7 +92,7 @@ async def set_league(request: Request) -> Response:
 
 async def drop_league(request: Request) -> Response:
     """`POST /v1/boards/{board}/leagues/drop`: divide no more members of these seasons."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), DropIn)
     await client.drop_league(board, given.period, actor=given.actor, reason=given.reason)
     return reply({"board": board, "period": given.period, "dropped": True})
@@ -101,7 +100,7 @@ async def drop_league(request: Request) -> Response:
 
 async def assign_key(request: Request) -> Response:
     """`POST /v1/boards/{board}/leagues/assign`: say with whom a member is to share cohorts."""
-    client, board = _begin(request)
+    client, board = operators_board(request)
     given = convert(await read_json(request), KeyIn)
     changed = await client.assign_league_key(board, given.member, given.key)
     return reply({"board": board, "member": given.member, "changed": changed})
@@ -118,9 +117,3 @@ async def list_tiers(request: Request) -> Response:
         limit=params.number("limit", LIMIT_MAX),
     )
     return reply({"board": board, "members": [tier_json(each) for each in found]})
-
-
-def _begin(request: Request) -> tuple[Truerank, str]:
-    client = operators_client(request)
-    Params(request, ())
-    return client, board_of(request)

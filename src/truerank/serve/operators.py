@@ -6,6 +6,7 @@ from starlette.requests import Request
 from truerank.aio import Truerank
 from truerank.errors import InvalidInput
 from truerank.serve.errors import HttpRefusal
+from truerank.serve.params import Params, board_of
 from truerank.serve.service import service_of
 
 _WAIT_S_MAX = 60.0
@@ -30,6 +31,18 @@ def operators_client(request: Request) -> Truerank:
             403, "operators_only", "this is for operators: ask a server with TRUERANK_OPERATOR=true"
         )
     return service.truerank
+
+
+def operators_board(request: Request) -> tuple[Truerank, str]:
+    """The same with the board's key, of a route that takes no parameters.
+
+    Raises:
+        HttpRefusal: 403; the server was started for everybody.
+        InvalidInput: there is a parameter, or the key is malformed.
+    """
+    client = operators_client(request)
+    Params(request, ())
+    return client, board_of(request)
 
 
 def check_wait(seconds: float) -> float:

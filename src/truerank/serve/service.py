@@ -1,13 +1,16 @@
 """What the routes of one process share: opened once, closed once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 from truerank.aio import Truerank
+from truerank.ending import ended
 from truerank.gather import Gather
 from truerank.model import Board
 from truerank.serve.cache import Pages
@@ -34,6 +37,23 @@ class Service:
     exports: Slots
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     boards_seen: dict[str, Board] = field(default_factory=dict)
+
+    async def while_wanted(self, sending: Coroutine[Any, Any, None], receive: Receive) -> Any:
+        """Send an answer until its end, or until the client goes or the service stops.
+
+        Returns:
+            The exception that ended it, if one did.
+        """
+        ends = [
+            asyncio.create_task(sending),
+            asyncio.create_task(_gone(receive)),
+            asyncio.create_task(self.closing.wait()),
+        ]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sent, *_ = await ended(*ends)
+        return sent
 
 
 @asynccontextmanager
@@ -74,6 +94,11 @@ async def open_service(settings: Settings, meter: Meter) -> AsyncIterator[Servic
             await feed.close()
             await gather.close(timeout_s=_CLOSE_S_MAX)
             await writer.close()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def service_of(request: Request) -> Service:

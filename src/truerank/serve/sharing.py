@@ -58,7 +58,9 @@ async def answer_shared(
     consistency, source = params.consistency(), params.source()
     named = within(params)
     asked = partial(asked, board=board, season=season, **named)
-    if source is not None or consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
+    # Without a season it is the one that ran then, which need not be one that runs now.
+    of_then = season is None and params.text("as_of") is not None
+    if source is not None or of_then or consistency.need in {Need.AUTHORITATIVE, Need.SETTLED}:
         page = await asked(consistency=consistency, source=source)
         return answer(request, shape(page))
     question = Question(

@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from truerank.ending import ended
 from truerank.errors import Busy, DatabaseUnavailable, ProjectionUnavailable
 from truerank.model import Board
 from truerank.read.hints import Kind, Notice, current
@@ -63,15 +62,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until either side ends."""
         del scope
-        ends = [
-            asyncio.create_task(self._send(send)),
-            asyncio.create_task(_gone(receive)),
-            asyncio.create_task(self._service.closing.wait()),
-        ]
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sent, *_ = await ended(*ends)
+        sent = await self._service.while_wanted(self._send(send), receive)
         if self._service.closing.is_set():
             if not self._started:
                 await send(self._start())
@@ -147,11 +138,6 @@ class EventStream(Response):
             str(notice.tick or 0).encode(),
             msgspec.json.encode(data),
         )
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _board(service: Service, key: str) -> Board:

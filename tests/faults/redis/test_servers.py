@@ -216,7 +216,7 @@ def test_a_clock_that_jumps_makes_no_answer_look_younger(
 ) -> None:
     environ, set_clock = faked_clock
     url, process = start_redis(environ=environ)
-    for kept in Path("/dev/shm").glob(f"*faketime_s*_{process.pid}"):  # noqa: S108
+    for kept in Path("/dev/shm").glob(f"*faketime_s*_{process.pid}"):  # noqa: S108 - its place
         kept.unlink()  # the library keeps it open, and leaves it behind where it is killed
     with scene(settings, url, note) as trouble:
         for offset in ("+3600", "+0", "-3600", "+0"):

@@ -8,7 +8,9 @@ CREATE OR REPLACE FUNCTION truerank.cohorts(
                  members integer, population bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
     SELECT c.number, c.tier, l.tiers[c.tier + 1], c.key, c.size, c.members,
-           (SELECT count(*) FROM truerank.standing AS x WHERE x.ranking = c.ranking)
+           (SELECT coalesce((SELECT p.n FROM truerank.population AS p
+                             WHERE p.ranking = c.ranking), 0) + coalesce(sum(x.n), 0)::bigint
+            FROM truerank.population_change AS x WHERE x.ranking = c.ranking)
     FROM truerank.find_season(p_board_id, p_season) AS s
     JOIN truerank.cohort AS c ON c.season = s.ranking AND c.number > p_after
     LEFT JOIN LATERAL (

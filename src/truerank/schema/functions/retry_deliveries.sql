@@ -1,8 +1,8 @@
 -- retry_deliveries: send again what was parked, and what waits for its next attempt, at once.
 --
 -- p_ids null: all of the receiver. Attempts are counted anew. What was delivered stays so; what
--- wasn't tried yet is due anyway, and doesn't count. At most 10,000 at a time: call again until none
--- is left.
+-- wasn't tried yet is due anyway, and doesn't count. At most 10,000 at a time: call again while it
+-- is that many.
 -- Returns: one row: retried, with how many; webhook_unknown.
 CREATE OR REPLACE FUNCTION truerank.retry_deliveries(
     p_name text, p_ids bigint[], p_actor text, p_reason text

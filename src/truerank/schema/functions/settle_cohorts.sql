@@ -10,8 +10,9 @@ CREATE OR REPLACE FUNCTION truerank.settle_cohorts(
     p_board truerank.board, p_season truerank.season, p_revision integer
 ) RETURNS void
 LANGUAGE plpgsql
--- A season that is new to the statistics is taken for empty: every pair would be compared.
-SET enable_nestloop = off AS $$
+-- A season that is new to the statistics is taken for empty: every pair would be compared. A loop
+-- that is left counts as so dear that the plan would be compiled, for longer than it runs.
+SET enable_nestloop = off SET jit = off AS $$
 DECLARE
     v_id bigint := p_season.ranking;
     v_league truerank.league;
