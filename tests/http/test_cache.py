@@ -55,6 +55,26 @@ async def test_a_page_that_is_held_costs_no_read_and_is_the_same_but_for_its_age
         assert _ageless(answer) == _ageless(first)
 
 
+async def test_a_page_that_is_held_is_counted_and_not_given_to_other_hosts_names(
+    stand: Stand,
+) -> None:
+    async with stand.serving() as served:
+        await served.hearing()
+        await served.top()
+        before = served.reads
+
+        refused = await served.client.get(TOP, headers={"host": "evil.example"})
+        held = await served.client.head(TOP)
+        counted = (await served.client.get("/metrics")).text
+
+        assert (refused.status_code, refused.json()["code"]) == (421, "host_unknown")
+        assert held.status_code == 200
+        assert served.reads == before
+    name = 'route="GET /v1/boards/{board}/top",status="200"'
+    (line,) = [each for each in counted.splitlines() if name in each and "_total" in each]
+    assert float(line.rsplit(" ", 1)[1]) >= 3
+
+
 async def test_a_score_is_seen_as_soon_as_the_hint_arrives(stand: Stand) -> None:
     async with stand.serving() as served:
         await served.hearing()

@@ -1,6 +1,9 @@
 """Without traffic: the age stays known and small, and nothing else is written."""
 
 import threading
+import time
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +16,7 @@ from truerank.model import Source
 from truerank.projection import worker
 from truerank.projection.link import Link
 from truerank.settings import Settings
+from truerank.steps import ScriptCall
 
 
 def test_heartbeats_keep_the_age_small_while_nobody_scores(single: Pipeline) -> None:
@@ -59,6 +63,43 @@ def test_an_idle_step_takes_no_tick(several: Pipeline) -> None:
     assert projector.step() is False
 
     assert several.conn.execute("SELECT max(id) FROM truerank.tick").fetchone() == ticks
+
+
+class CountingLink(Link):
+    """Counts how often Redis is asked."""
+
+    asked = 0
+
+    def clock(self) -> tuple[int, str | None]:
+        self.asked += 1
+        return super().clock()
+
+    def calls(self, calls: Sequence[ScriptCall]) -> tuple[list[Any], str | None]:
+        self.asked += 1
+        return super().calls(calls)
+
+    def try_commands(self, commands: Sequence[Sequence[str | bytes | int]]) -> list[Any]:
+        self.asked += 1
+        return super().try_commands(commands)
+
+
+def test_steps_that_find_no_rows_ask_redis_a_few_times_a_second_at_most(single: Pipeline) -> None:
+    link: CountingLink = single.link(CountingLink)
+    projector = single.projector(link)
+    single.settle(projector)
+    while projector.pause_s == 0:
+        projector.step()
+    projector.step()
+    began, before, steps = time.monotonic(), link.asked, 0
+
+    while steps < 100:
+        assert projector.step() is False
+        steps += 1
+
+    in_s = time.monotonic() - began
+    assert link.asked - before <= 2 + in_s * 8  # four looks, and renewals, heartbeats are off
+    single.submit("b", {"ann": 1})
+    assert projector.step() is True, "a look at the outbox is all it needs to begin"
 
 
 def test_all_that_was_acknowledged_before_the_mark_is_in_the_answer(single: Pipeline) -> None:

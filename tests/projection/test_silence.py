@@ -196,7 +196,7 @@ def test_the_same_projector_goes_on_after_redis_was_away(own_redis: tuple[Pipeli
     projector.step()
     process.send_signal(signal.SIGSTOP)
     with pytest.raises(ProjectionUnavailable):
-        projector.step()
+        wait_until(projector.step, "nothing")
     projector.interrupt()
     assert not projector.whole
     process.send_signal(signal.SIGCONT)

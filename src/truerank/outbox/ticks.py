@@ -16,6 +16,7 @@ from truerank.crashpoints import crashpoint
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _TAKE = "SELECT id, nonce::text, snapshot::text, taken_at FROM truerank.take_tick(%s, %s)"
+_ROWS_WAIT = "SELECT truerank.rows_waiting(%s::pg_snapshot)"
 _WAITS = "SELECT truerank.privacy_waits()"
 _READ = """
     SELECT grp, ranking, key_bytes, packed, proven, floor_tick, reached::text,
@@ -90,6 +91,14 @@ def tick_now(conn: Connection) -> Tick:
     tick = take_tick(conn, since=None, anyway=True)
     assert tick is not None, "a tick asked for anyway is always taken"
     return tick
+
+
+def rows_wait(conn: Connection, since: str) -> bool:
+    """Whether outbox rows are visible now that `since` doesn't show.
+
+    Source: `schema/functions/rows_waiting.sql`.
+    """
+    return conn.execute(_ROWS_WAIT, (since,)).fetchone() == (True,)
 
 
 def privacy_waits(conn: Connection) -> bool:

@@ -33,6 +33,7 @@ _CLOCK_JUMP_US_MAX = 100_000
 _KNOWN_RANKINGS_MAX = 200_000
 _CALLS_PER_ROUND_TRIP_MAX = 64
 _DRAIN_PAUSE_S = 0.005
+_LOOK_S = 0.25  # whether Redis is still the same, where there is nothing to send to it
 _SWEEP_S = 0.25  # a ban that has ended is lifted within a second
 _SWEPT_MAX = 100
 
@@ -65,6 +66,7 @@ class Projector:
         self._heartbeat_at = 0.0
         self._housework: list[Callable[[], object]] = []
         self._sweep_at = 0.0
+        self._busy = False  # rows arrived in the last step
         self._erasing = Erasing(conn, link, self._holding.copies, dead_s=settings.dead_s)
         self._clock: tuple[int, float, str | None] | None = None
 
@@ -80,8 +82,9 @@ class Projector:
             SourceSuperseded: a server that was promoted later feeds the projection.
             psycopg.OperationalError: the connection to PostgreSQL is lost.
         """
-        clock = self._read_clock()  # first: who can't reach Redis must not keep its leases
-        self._renew()
+        # A look at the outbox that most likely finds nothing needs no clock of Redis.
+        clock = None if self._quiet(anyway=anyway) else self._read_clock()
+        self._renew()  # after it: who can't reach Redis must not keep its leases
         self._sweep_members()
         self._holding.adopt(self._trouble.rested(self._holding.unread))
         self._holding.copies.retire_slice(self._conn)
@@ -89,6 +92,12 @@ class Projector:
         if not since:
             self._housework.clear()
             return False
+        if clock is None:
+            if len(since) == 1 and not ticks.rows_wait(self._conn, *since):
+                self._keep_house()
+                return False
+            clock = self._read_clock()
+            anyway = True
         now = time.monotonic()
         heartbeat = now >= self._heartbeat_at
         if heartbeat:
@@ -99,10 +108,11 @@ class Projector:
             anyway=anyway or heartbeat or self._holding.filling or len(since) > 1,
         )
         if tick is None:
+            self._busy = False
             self._keep_house()
             return False
         self._link.meter.tick_taken()
-        changed = self._project(tick, *clock, heartbeat=heartbeat)
+        changed = self._busy = self._project(tick, *clock, heartbeat=heartbeat)
         filled = self._holding.fill()
         self._note_rankings(part.ranking for part in filled)
         self._holding.switch()
@@ -118,6 +128,15 @@ class Projector:
             ]
         self._keep_house()
         return changed
+
+    def _quiet(self, *, anyway: bool) -> bool:
+        """Whether a step has most likely nothing to do but to look for rows."""
+        if self._clock is None or anyway or self._busy:
+            return False
+        if self._holding.unread or self._holding.filling:
+            return False
+        due_at = min(self._clock[1] + _LOOK_S, self._renew_at, self._heartbeat_at)
+        return time.monotonic() < due_at
 
     def _keep_house(self) -> None:
         """Go on with what a heartbeat brings; who was taken out of sight doesn't wait for it."""

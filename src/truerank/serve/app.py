@@ -8,8 +8,9 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Lifespan
+from starlette.types import Lifespan, Scope
 
 from truerank.aio import Truerank
 from truerank.errors import TruerankError
@@ -35,7 +36,6 @@ from truerank.serve.counting import Counted
 from truerank.serve.page import page_routes
 from truerank.serve.replies import Edge, answer_route_error, answer_truerank_error
 from truerank.serve.service import open_service
-from truerank.serve.sharing import HeldFirst
 from truerank.serve.watch import Watch
 from truerank.settings import Settings
 from truerank.telemetry.metrics import Metrics
@@ -134,7 +134,7 @@ def create_app(settings: Settings, numbers: Metrics | None = None) -> Starlette:
         ],
         lifespan,
         counted,
-        Middleware(HeldFirst),
+        at_hand=lambda scope: scope["app"].state.service.pages.at_hand(scope),
     )
 
 
@@ -173,11 +173,14 @@ async def _watch(
 
 
 def _app(
-    routes: Sequence[Route], lifespan: Lifespan[Starlette], numbers: Metrics, *inner: Middleware
+    routes: Sequence[Route],
+    lifespan: Lifespan[Starlette],
+    numbers: Metrics,
+    at_hand: Callable[[Scope], Response | None] | None = None,
 ) -> Starlette:
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Counted, meter=numbers), Middleware(Edge), *inner],
+        middleware=[Middleware(Counted, meter=numbers, at_hand=at_hand), Middleware(Edge)],
         exception_handlers={
             HTTPException: answer_route_error,
             TruerankError: answer_truerank_error,

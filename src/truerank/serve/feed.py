@@ -84,6 +84,7 @@ class Feed:
         self._listeners: dict[int, set[Listener]] = {}  # by board
         self._boards: dict[str, set[int]] = {}  # by channel: those that were ever listened to
         self._standing: dict[str, asyncio.Event] = {}  # by channel: set while subscribed
+        self._channels: dict[int, str] = {}  # by group
         self._connection: AbstractConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._count = 0
@@ -109,7 +110,7 @@ class Feed:
         self._listeners.setdefault(board, set()).add(listener)
         self._count += 1
         try:
-            channel = GroupKeys(self._prefix, group).hints
+            channel = self._channel(group)
             self._boards.setdefault(channel, set()).add(board)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._timeout_s):
@@ -123,11 +124,11 @@ class Feed:
 
     async def follow(self, group: int) -> None:
         """Begin to hear a group's hints for the followers; see `hears` for whether it has."""
-        await self._subscribe(GroupKeys(self._prefix, group).hints)
+        await self._subscribe(self._channel(group))
 
     def hears(self, group: int) -> bool:
         """Whether a group's hints arrive now, as far as is known."""
-        standing = self._standing.get(GroupKeys(self._prefix, group).hints)
+        standing = self._standing.get(self._channel(group))
         return standing is not None and standing.is_set()
 
     async def close(self) -> None:
@@ -135,6 +136,11 @@ class Feed:
         if self._task is not None:
             await ended(self._task)
         await self._pool.disconnect()
+
+    def _channel(self, group: int) -> str:
+        if group not in self._channels:
+            self._channels[group] = GroupKeys(self._prefix, group).hints
+        return self._channels[group]
 
     async def _subscribed(self, channel: str) -> None:
         await self._subscribe(channel)

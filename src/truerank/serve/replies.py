@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from truerank.serve.errors import RETRY_AFTER_S, HttpRefusal, status_of
 
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
+_HOSTS_REMEMBERED = 64
 _MESSAGE_CHARS_MAX = 500
 _AGE = "staleness_ms"
 _AGE_HEADER = b"truerank-staleness-ms"
@@ -109,6 +111,14 @@ class _Bytes(Response):
         self.body = body
         self.raw_headers = headers
         self.background = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it in answer to an HTTP request; nothing is to be done after it."""
+        del scope, receive
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        await send({"type": "http.response.body", "body": self.body})
 
 
 def answer(request: Request, shape: dict[str, Any]) -> Response:
@@ -209,8 +219,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-        if _without_port(host.decode("latin-1")) not in _LOOPBACK_NAMES:
+        if not names_loopback(scope):
             refusal = HttpRefusal(
                 421, "host_unknown", "this service answers at 127.0.0.1 and localhost only"
             )
@@ -232,6 +241,19 @@ class Edge:
             refusal = HttpRefusal(_INTERNAL, "internal", "something went wrong; it was logged")
             refusal.__cause__ = exc
             await error_reply(refusal)(scope, receive, send)
+
+
+def names_loopback(scope: Scope) -> bool:
+    """Whether a request's Host is a name of this machine's loopback."""
+    for name, value in scope["headers"]:
+        if name == b"host":
+            return _is_loopback(value)
+    return False
+
+
+@lru_cache(maxsize=_HOSTS_REMEMBERED)
+def _is_loopback(host: bytes) -> bool:
+    return _without_port(host.decode("latin-1")) in _LOOPBACK_NAMES
 
 
 def _sendable(text: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from truerank.model import Histogram, Need, Page
 from truerank.read.cohorts import in_cohort
@@ -14,24 +13,6 @@ from truerank.serve.cache import Question
 from truerank.serve.params import NEEDS, Params, board_of
 from truerank.serve.replies import Encoded, answer
 from truerank.serve.service import service_of
-
-
-class HeldFirst:
-    """Before the routes: an address that was asked before is answered from what is held.
-
-    Args:
-        app: answers everything else.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        found = None
-        if scope["type"] == "http" and scope["method"] == "GET":
-            found = scope["app"].state.service.pages.at_hand(scope)
-        await (found or self._app)(scope, receive, send)
 
 
 def within(params: Params) -> dict[str, Any]:

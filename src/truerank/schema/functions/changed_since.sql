@@ -11,7 +11,6 @@ LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_tem
         (SELECT o.ranking, o.op FROM truerank.outbox AS o
          WHERE o.xid >= pg_snapshot_xmax(p_since) ORDER BY o.xid LIMIT 10000)
         UNION ALL
-        SELECT o.ranking, o.op FROM truerank.outbox AS o
-        WHERE o.xid = ANY (ARRAY(SELECT x FROM pg_snapshot_xip(p_since) AS x))
+        SELECT o.ranking, o.op FROM truerank.outbox_of(p_since) AS o
     ) AS r
 $$;

@@ -10,9 +10,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         SELECT o.member FROM truerank.outbox AS o
         WHERE o.xid >= pg_snapshot_xmax(p_since) AND o.grp = p_grp AND o.ranking = p_ranking
         UNION ALL
-        SELECT o.member FROM truerank.outbox AS o
-        WHERE o.xid IN (SELECT x FROM pg_snapshot_xip(p_since) AS x)
-          AND o.grp = p_grp AND o.ranking = p_ranking
+        SELECT o.member FROM truerank.outbox_of(p_since) AS o
+        WHERE o.grp = p_grp AND o.ranking = p_ranking
     ) AS c
     LIMIT p_rows_max
 $$;

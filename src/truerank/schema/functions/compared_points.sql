@@ -18,7 +18,6 @@ CREATE OR REPLACE FUNCTION truerank.compared_points(
                doubt text, source text, floor_tick bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    v_old xid8[] := ARRAY(SELECT x FROM pg_snapshot_xip(p_since) AS x);
     v_from xid8 := pg_snapshot_xmax(p_since);
     v_board integer := p_ranking >> 36;
     v_rankings bigint[] := ARRAY[p_ranking, p_ranking >> 36 << 36, 0];
@@ -33,8 +32,8 @@ BEGIN
         UNION ALL
         SELECT o.ranking, o.member, o.version, o.op, o.sort_key,
                pg_visible_in_snapshot(o.xid, p_until)
-        FROM truerank.outbox AS o
-        WHERE o.xid = ANY (v_old) AND o.grp = p_grp AND o.member = ANY (p_members)
+        FROM truerank.outbox_of(p_since) AS o
+        WHERE o.grp = p_grp AND o.member = ANY (p_members)
           AND CASE WHEN p_ranking IS NULL THEN o.op = 's' ELSE o.ranking = ANY (v_rankings) END
     ), newest AS MATERIALIZED (
         SELECT DISTINCT ON (l.member) l.member, l.version,

@@ -68,9 +68,13 @@ BEGIN
         (SELECT o.grp, o.xid FROM truerank.outbox AS o
          WHERE o.xid >= v_low ORDER BY o.xid LIMIT v_rows_max)
         UNION ALL
-        (SELECT o.grp, o.xid FROM truerank.outbox AS o
-         WHERE o.xid = ANY (ARRAY(SELECT DISTINCT x FROM shown AS c, pg_snapshot_xip(c.snapshot) AS x
-                                  WHERE x < v_low))
+        -- And as in outbox_of, for the transactions of several snapshots.
+        (SELECT o.grp, o.xid
+         FROM (SELECT DISTINCT x FROM shown AS c, pg_snapshot_xip(c.snapshot) AS x
+               WHERE x < v_low) AS r
+         CROSS JOIN LATERAL (
+             SELECT b.grp, b.xid FROM truerank.outbox AS b WHERE b.xid BETWEEN r.x AND r.x OFFSET 0
+         ) AS o
          LIMIT v_rows_max)
     )
     SELECT count(*), coalesce(extract(epoch FROM told_at - min(coalesce(

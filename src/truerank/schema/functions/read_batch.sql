@@ -23,7 +23,6 @@ CREATE OR REPLACE FUNCTION truerank.read_batch(
                  equal_bytes integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    v_old xid8[] := ARRAY(SELECT x FROM pg_snapshot_xip(p_since) AS x);
     v_from xid8 := pg_snapshot_xmax(p_since);
     v_limit xid8;
     v_batch truerank.batch_part[];
@@ -46,8 +45,8 @@ BEGIN
           AND pg_visible_in_snapshot(o.xid, reached)
         UNION ALL
         SELECT o.grp, o.ranking, o.member, o.version, o.op, o.sort_key
-        FROM truerank.outbox AS o
-        WHERE o.xid = ANY (v_old) AND o.grp = ANY (p_groups)
+        FROM truerank.outbox_of(p_since) AS o
+        WHERE o.grp = ANY (p_groups)
           AND pg_visible_in_snapshot(o.xid, reached)
     ), newest AS (
         -- A ranking is of one group: with it in front, the parts need no sort of their own.
