@@ -49,7 +49,7 @@ def http_page(engines: Engines, progress: Callable[[str], None], *, short: bool)
         sides = {
             "truerank": ours + _PAGE,
             "constant": constant + "/",
-            "PostgreSQL each time": f"{ours}{_PAGE}&consistency=authoritative",
+            "PostgreSQL each time": f"{ours}{_PAGE}&source=database",
         }
         for number in range(ROUNDS):
             for side, url in sides.items():

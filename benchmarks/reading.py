@@ -101,7 +101,7 @@ def fallback(engines: Engines, progress: Callable[[str], None], *, short: bool) 
     """What PostgreSQL takes for the same answers, beside the projection."""
     members = 10_000 if short else 100_000
     with _readers(engines, members) as (client, _):
-        (entry,) = client.around_rank("bench", PLACE, limit=1, numbering="ordinal").around
+        (entry,) = client.around("bench", rank=PLACE, limit=1, numbering="ordinal").around
         sides: dict[str, Call] = {}
         for source in ("projection", "database"):
             sides[f"top {ROWS}, {source}"] = partial(client.top, "bench", limit=ROWS, source=source)

@@ -15,6 +15,7 @@ from truerank.connections import AsyncDatabase, urls
 from truerank.exporting import AsyncExport, Format, encoding_of
 from truerank.model import Numbering, Receipt, ScoreEvent
 from truerank.operations import Operations
+from truerank.operations.arguments import check_arguments
 from truerank.projection.alink import AsyncLink
 from truerank.read.exported import ExportedRow, Wish
 from truerank.settings import Settings, load
@@ -42,6 +43,7 @@ def awaitable(
 
     @wraps(operation)
     async def method(self: "Truerank", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_arguments(operation, args, kwargs)
         return await self.run(operation(self.operations, *args, **kwargs))
 
     return method
@@ -128,7 +130,7 @@ class Truerank:
     test_webhook = awaitable(Operations.test_webhook)
     add_seasons = awaitable(Operations.add_seasons)
     fill_seasons = awaitable(Operations.fill_seasons)
-    count_members = awaitable(Operations.count_members)
+    seasons_filling = awaitable(Operations.seasons_filling)
     settlement_places = awaitable(Operations.settlement_places)
     settlement_changes = awaitable(Operations.settlement_changes)
     settlement_excluded = awaitable(Operations.settlement_excluded)
@@ -140,8 +142,7 @@ class Truerank:
     places = awaitable(Operations.places)
     set_profiles = awaitable(Operations.set_profiles)
     between = awaitable(Operations.between)
-    around_rank = awaitable(Operations.around_rank)
-    count_scores = awaitable(Operations.count_scores)
+    counts = awaitable(Operations.counts)
     histogram = awaitable(Operations.histogram)
     wait_visible = awaitable(Operations.wait_visible)
     status = awaitable(Operations.status)
@@ -156,6 +157,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> AsyncExport[ExportedRow]: ...
 
     @overload
@@ -168,6 +171,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> AsyncExport[bytes]: ...
 
     def export(
@@ -179,6 +184,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> AsyncExport[Any]:
         """Every member of a season whom readers may see, in order, from one snapshot of PostgreSQL.
 
@@ -194,17 +201,35 @@ class Truerank:
             settled: the settlement of a final season, also of who was hidden or banned since, under
                 their own ids: what payouts may read.
             revision: of the settlement; None: the newest.
+            cohort: only this cohort of the season, by its number.
+            cohort_of: or the cohort that this member is in.
+
+        Returns:
+            Rows of a season that is divided say in `cohort` which cohort a member is in.
 
         Raises:
             InvalidInput: there is no such format or numbering. All else when it is opened: see
                 `truerank.exporting.Export`.
         """
+        check_arguments(
+            Truerank.export,
+            (board, season),
+            {
+                "numbering": numbering,
+                "settled": settled,
+                "revision": revision,
+                "cohort": cohort,
+                "cohort_of": cohort_of,
+            },
+        )
         wish = Wish(
             board=board,
             season=season,
             numbering=numbering,
             settled=settled,
             revision=revision,
+            cohort=cohort,
+            cohort_of=cohort_of,
             operator=self._settings.operator,
         )
         return AsyncExport(self._settings, wish, encoding_of(format))
@@ -233,9 +258,9 @@ class Truerank:
 
     async def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s, snapshot, slow):
+            case Query(sql, params, limit_s, snapshot, slow, yields):
                 return await self._database.query(
-                    sql, params, limit_s, snapshot=snapshot, slow=slow
+                    sql, params, limit_s, snapshot=snapshot, slow=slow, yields=yields
                 )
             case ScriptCall():
                 return await self._link.call(request)

@@ -10,6 +10,7 @@ from truerank.connections import Database, urls
 from truerank.exporting import Export, Format, encoding_of
 from truerank.model import Numbering
 from truerank.operations import Operations
+from truerank.operations.arguments import check_arguments
 from truerank.projection.link import Link
 from truerank.read.exported import ExportedRow, Wish
 from truerank.settings import Settings, load
@@ -37,6 +38,7 @@ def blocking(
 
     @wraps(operation)
     def method(self: "Truerank", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_arguments(operation, args, kwargs)
         return self.run(operation(self.operations, *args, **kwargs))
 
     return method
@@ -124,7 +126,7 @@ class Truerank:
     test_webhook = blocking(Operations.test_webhook)
     add_seasons = blocking(Operations.add_seasons)
     fill_seasons = blocking(Operations.fill_seasons)
-    count_members = blocking(Operations.count_members)
+    seasons_filling = blocking(Operations.seasons_filling)
     settlement_places = blocking(Operations.settlement_places)
     settlement_changes = blocking(Operations.settlement_changes)
     settlement_excluded = blocking(Operations.settlement_excluded)
@@ -136,8 +138,7 @@ class Truerank:
     places = blocking(Operations.places)
     set_profiles = blocking(Operations.set_profiles)
     between = blocking(Operations.between)
-    around_rank = blocking(Operations.around_rank)
-    count_scores = blocking(Operations.count_scores)
+    counts = blocking(Operations.counts)
     histogram = blocking(Operations.histogram)
     wait_visible = blocking(Operations.wait_visible)
     status = blocking(Operations.status)
@@ -152,6 +153,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Export[ExportedRow]: ...
 
     @overload
@@ -164,6 +167,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Export[bytes]: ...
 
     def export(
@@ -175,6 +180,8 @@ class Truerank:
         numbering: Numbering | str = Numbering.COMPETITION,
         settled: bool = False,
         revision: int | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Export[Any]:
         """Every member of a season whom readers may see, in order, from one snapshot of PostgreSQL.
 
@@ -190,17 +197,35 @@ class Truerank:
             settled: the settlement of a final season, also of who was hidden or banned since, under
                 their own ids: what payouts may read.
             revision: of the settlement; None: the newest.
+            cohort: only this cohort of the season, by its number.
+            cohort_of: or the cohort that this member is in.
+
+        Returns:
+            Rows of a season that is divided say in `cohort` which cohort a member is in.
 
         Raises:
             InvalidInput: there is no such format or numbering. All else when it is opened: see
                 `truerank.exporting.Export`.
         """
+        check_arguments(
+            Truerank.export,
+            (board, season),
+            {
+                "numbering": numbering,
+                "settled": settled,
+                "revision": revision,
+                "cohort": cohort,
+                "cohort_of": cohort_of,
+            },
+        )
         wish = Wish(
             board=board,
             season=season,
             numbering=numbering,
             settled=settled,
             revision=revision,
+            cohort=cohort,
+            cohort_of=cohort_of,
             operator=self._settings.operator,
         )
         return Export(self._settings, wish, encoding_of(format))
@@ -224,8 +249,10 @@ class Truerank:
 
     def _do(self, request: Request) -> Any:
         match request:
-            case Query(sql, params, limit_s, snapshot, slow):
-                return self._database.query(sql, params, limit_s, snapshot=snapshot, slow=slow)
+            case Query(sql, params, limit_s, snapshot, slow, yields):
+                return self._database.query(
+                    sql, params, limit_s, snapshot=snapshot, slow=slow, yields=yields
+                )
             case ScriptCall():
                 return self._link.call(request)
             case Get(key):

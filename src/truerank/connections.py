@@ -3,6 +3,7 @@
 import asyncio
 import re
 import select
+import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any, Self
 import psycopg
 import psycopg_pool
 
+from truerank.crowd import FULL, Crowd, Refusals
 from truerank.errors import (
     Contended,
     DatabaseFull,
@@ -70,9 +72,6 @@ def urls(settings: Settings) -> tuple[str, str]:
     return settings.database_url, settings.redis_url
 
 
-Refusals = deque[str]  # why the last connection was not made
-
-
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection of a `Database`, and whether a pooler stands between it and the server."""
 
@@ -127,13 +126,16 @@ class Database:
         self._limit_s = settings.database_timeout_ms / 1000 + AFTER_SERVER_S
         self._patience = Patience()
         self._refusals: Refusals = deque(maxlen=1)
+        self._wait_s = connection_wait_s(settings)
+        self._crowd = Crowd(settings.pool_max, self._wait_s)
+        self._yielding = threading.Semaphore(self._crowd.yielding_max)
         self._pool = psycopg_pool.ConnectionPool(
             url,
             connection_class=Connection,
             min_size=0,
             max_size=settings.pool_max,
             open=False,
-            timeout=connection_wait_s(settings),
+            timeout=self._wait_s,
             kwargs=_connection_kwargs(url, settings, application, self._refusals),
             configure=self._configure,
         )
@@ -155,6 +157,7 @@ class Database:
         *,
         snapshot: bool = False,
         slow: bool = False,
+        yields: bool = False,
     ) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, committed on return; give its rows.
 
@@ -164,13 +167,28 @@ class Database:
             limit_s: how long to wait for a server that doesn't even end it by itself, in seconds.
             snapshot: run it at REPEATABLE READ, and slow.
             slow: the server, too, takes as long as `limit_s`.
+            yields: leave some connections to those who don't.
 
         Raises:
             DatabaseUnavailable: no connection, or it was lost: then it may have been committed.
+            Busy: none became free, of a server that answers.
             TruerankError: see `translate`.
         """
+        if not yields:
+            return self._query(sql, params, limit_s, snapshot=snapshot, slow=slow)
+        if not self._yielding.acquire(timeout=self._wait_s):
+            raise self._crowd.no_connection(TimeoutError(FULL), self._refusals, full=True)
+        try:
+            return self._query(sql, params, limit_s, snapshot=snapshot, slow=slow)
+        finally:
+            self._yielding.release()
+
+    def _query(
+        self, sql: str, params: Any, limit_s: float | None, *, snapshot: bool, slow: bool
+    ) -> list[tuple[Any, ...]]:
         try:
             conn = self._borrow()
+            self._crowd.lent()
             try:
                 with self._patience.limiting(conn, limit_s or self._limit_s):
                     if snapshot or slow:
@@ -192,10 +210,11 @@ class Database:
                 conn.close()
                 raise
             finally:
+                self._crowd.returned(answered=not conn.closed)
                 # Nothing is open by itself. What an interrupted call left, the pool ends or closes.
                 self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
-            raise _no_connection(exc, self._refusals) from exc
+            raise self._crowd.no_connection(exc, self._refusals, full=False) from exc
         except (psycopg.Error, UnicodeEncodeError) as exc:
             raise translate(exc) from exc
 
@@ -229,13 +248,16 @@ class AsyncDatabase:
         self._limits = Limits(statement_ms=settings.database_timeout_ms, lock_ms=lock_ms)
         self._limit_s = settings.database_timeout_ms / 1000 + AFTER_SERVER_S
         self._refusals: Refusals = deque(maxlen=1)
+        self._wait_s = connection_wait_s(settings)
+        self._crowd = Crowd(settings.pool_max, self._wait_s)
+        self._yielding = asyncio.Semaphore(self._crowd.yielding_max)
         self._pool = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncConnection,
             min_size=0,
             max_size=settings.pool_max,
             open=False,
-            timeout=connection_wait_s(settings),
+            timeout=self._wait_s,
             kwargs=_connection_kwargs(url, settings, application, self._refusals),
             configure=self._configure,
         )
@@ -256,10 +278,28 @@ class AsyncDatabase:
         *,
         snapshot: bool = False,
         slow: bool = False,
+        yields: bool = False,
     ) -> list[tuple[Any, ...]]:
         """See `Database.query`."""
+        if not yields:
+            return await self._query(sql, params, limit_s, snapshot=snapshot, slow=slow)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._yielding.acquire()
+        except TimeoutError as exc:
+            full = TimeoutError(FULL)
+            raise self._crowd.no_connection(full, self._refusals, full=True) from exc
+        try:
+            return await self._query(sql, params, limit_s, snapshot=snapshot, slow=slow)
+        finally:
+            self._yielding.release()
+
+    async def _query(
+        self, sql: str, params: Any, limit_s: float | None, *, snapshot: bool, slow: bool
+    ) -> list[tuple[Any, ...]]:
         try:
             conn = await self._borrow()
+            self._crowd.lent()
             try:
                 with limiting(conn, limit_s or self._limit_s):
                     if snapshot or slow:
@@ -278,9 +318,10 @@ class AsyncDatabase:
                 await conn.close()
                 raise
             finally:
+                self._crowd.returned(answered=not conn.closed)
                 await self._pool.putconn(conn)
         except psycopg_pool.PoolTimeout as exc:
-            raise _no_connection(exc, self._refusals) from exc
+            raise self._crowd.no_connection(exc, self._refusals, full=False) from exc
         except (psycopg.Error, UnicodeEncodeError) as exc:
             raise translate(exc) from exc
 
@@ -334,12 +375,6 @@ def _connection_kwargs(
         **alive_only(url),
         **primary_only(url),
     }
-
-
-def _no_connection(exc: psycopg_pool.PoolTimeout, refusals: Refusals) -> DatabaseUnavailable:
-    # The pool only says that it took too long. What the driver says begins with addresses.
-    why = [line for last in refusals for line in last.rpartition("failed: ")[2].splitlines()[:1]]
-    return DatabaseUnavailable(": ".join((str(exc), *why)))
 
 
 def _is_ended(conn: psycopg.BaseConnection[Any]) -> bool:

@@ -279,6 +279,22 @@ class SeasonNotOver(CommandError):
         self.ready_at = ready_at
 
 
+class SeasonNotBegun(CommandError):
+    """The season is yet to begin: closed now, it would never take an event. Nothing was changed."""
+
+    code = "season_not_begun"
+
+
+class EarlierSeasonOpen(CommandError):
+    """A league waits for an earlier season, which the message names: its settlement decides tiers.
+
+    Nothing was settled: close the earlier season first. A worker closes this one afterwards, where
+    the board closes seasons by itself or this one was sealed.
+    """
+
+    code = "earlier_season_open"
+
+
 class WritersUnderWay(CommandError):
     """Transactions that began before a season was sealed are still open.
 

@@ -1,9 +1,9 @@
 """A whole season as rows, or as lines of a file, from one snapshot of PostgreSQL.
 
-Every row says of which season and as of when it is, wherever it ends up. The rows of CSV are those
-that `truerank import --exported` reads back. A cell of text that a spreadsheet would take for a
-formula is written behind an apostrophe, and so is one that begins with an apostrophe itself: so it
-can be taken off again.
+Every row says of which season and as of when it is, wherever it ends up, and under which id it is
+an event elsewhere: `truerank import --exported` reads both formats back. A cell of CSV that a
+spreadsheet would take for a formula is written behind an apostrophe, and so is one that begins with
+an apostrophe itself: so it can be taken off again.
 """
 
 import asyncio
@@ -97,7 +97,8 @@ class Export(_Exporting[T]):
         rows_per_slice: how many rows one statement reads; so many are in memory. None: as is usual.
 
     Raises, when it is opened or read:
-        BoardUnknown, SeasonUnknown: there is nothing to read.
+        BoardUnknown, SeasonUnknown, NotInCohort: there is nothing to read.
+        SeasonFrozen: a cohort of a season of which the public is shown what it was.
         NotSettled: there is no such settlement.
         DatabaseUnavailable: the connection could not be made, or was lost on the way.
     """
@@ -254,21 +255,23 @@ def encoding_of(kind: str | None) -> Encoding[Any]:
 
 
 def event_ids_of(installation: str) -> str:
-    """How the ids begin under which rows of this installation are taken in elsewhere."""
+    """How the ids begin under which rows of this installation are taken in elsewhere.
+
+    With the version they are the same whenever a standing is exported, and differ between
+    installations.
+    """
     return f"standing-{installation.replace('-', '')[:12]}-"
 
 
 def csv_header(head: ExportHead) -> list[bytes]:
     """The first line of a CSV file; it names the columns."""
     ties = [f"tie {inert(tie.name)}" for tie in head.board.spec.tie_breaks]
-    return [csv_line([*CSV_COLUMNS, *ties, *TOLD_COLUMNS])]
+    cohort = ("cohort",) if head.divided else ()
+    return [csv_line([*CSV_COLUMNS, *ties, *TOLD_COLUMNS, *cohort])]
 
 
 def csv_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:
-    """The other lines of a CSV file; RFC 4180, UTF-8.
-
-    The ids are the same whenever a standing is exported, and differ between installations.
-    """
+    """The other lines of a CSV file; RFC 4180, UTF-8. Ids as in `event_ids_of`."""
     begins = event_ids_of(head.installation)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
@@ -286,6 +289,7 @@ def csv_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:
                 time_text(row.reached_at),
                 *row.ties,
                 *told,
+                *((row.cohort,) if head.divided else ()),
             ],
         )
         lines.append(_taken(buffer))
@@ -293,13 +297,15 @@ def csv_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:
 
 
 def ndjson_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:
-    """One JSON object a line; scores, ties and versions are strings of digits."""
+    """One JSON object a line; scores, ties and versions are strings of digits; ids as in CSV."""
     names = [tie.name for tie in head.board.spec.tie_breaks]
+    begins = event_ids_of(head.installation)
     encode = msgspec.json.Encoder().encode
     told = {"as_of": time_text(head.as_of), "epoch": head.freshness.epoch}
     return [
         encode(
             {
+                "event_id": f"{begins}{row.version}",
                 "board": head.board.spec.key,
                 "season": head.season.label,
                 "rank": row.rank,
@@ -309,6 +315,7 @@ def ndjson_lines(head: ExportHead, rows: Sequence[ExportedRow]) -> list[bytes]:
                 "version": str(row.version),
                 "reached_at": row.reached_at,
                 **told,
+                **({"cohort": row.cohort} if head.divided else {}),
             }
         )
         + b"\n"

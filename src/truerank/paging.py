@@ -30,3 +30,17 @@ def check_whole(name: str, value: int, high: int = NUMBER_MAX, *, least: int = 0
     """
     if type(value) is not int or not least <= value <= high:
         raise InvalidInput(f"{name} is a whole number from {least} to {high}", field=name)
+
+
+def check_many(name: str, number: int) -> None:
+    """Refuse more values at once than one answer has rows.
+
+    Args:
+        name: what the caller calls them, for the message.
+        number: of values.
+
+    Raises:
+        InvalidInput: with `name` as its field.
+    """
+    if number > LIMIT_MAX:
+        raise InvalidInput(f"{name}: at most {LIMIT_MAX} at once, not {number}", field=name)

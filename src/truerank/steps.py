@@ -23,6 +23,7 @@ class Query:
     limit_s: float | None = None  # the client's patience; None: a little more than the server's
     snapshot: bool = False  # at REPEATABLE READ, and slow
     slow: bool = False  # the server, too, takes as long as `limit_s`
+    yields: bool = False  # one of many that may take their time: leaves connections to others
 
 
 class ScriptCall(msgspec.Struct, frozen=True):
@@ -119,3 +120,8 @@ def changed(steps: Steps[T], change: Callable[[Request], Request]) -> Steps[T]:
 def hurried(steps: Steps[T], limit_s: float) -> Steps[T]:
     """The same steps, whose statements are waited for no longer than this."""
     return changed(steps, lambda r: replace(r, limit_s=limit_s) if isinstance(r, Query) else r)
+
+
+def yielding(steps: Steps[T]) -> Steps[T]:
+    """The same steps, whose statements leave connections to others."""
+    return changed(steps, lambda r: replace(r, yields=True) if isinstance(r, Query) else r)

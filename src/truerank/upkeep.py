@@ -21,6 +21,7 @@ from truerank.outbox.ticks import Connection
 from truerank.projection import worker
 from truerank.projection.link import Link
 from truerank.projection.trouble import Backoff
+from truerank.repair.athand import BoardsAtHand
 from truerank.repair.routine import Routine
 from truerank.sessions import AWAY
 from truerank.settings import Settings
@@ -68,7 +69,7 @@ class Chore:
 def chores(settings: Settings) -> list[Chore]:
     """The chores of a worker with these settings."""
     retention, reconciling = Retention(settings), Routine(settings)
-    deliverer = Deliverer(settings)
+    deliverer, at_hand = Deliverer(settings), BoardsAtHand(settings.prefix)
     routine = Chore(
         "reconcile", lambda tools: reconciling.keep(tools.conn, tools.link, tools.meter)
     )
@@ -77,6 +78,7 @@ def chores(settings: Settings) -> list[Chore]:
         Chore("close", lambda tools: close_due(tools.conn, tools.settings, tools.stop), "close"),
         Chore("fill", lambda tools: fill_seasons(tools.conn, tools.settings, tools.stop)),
         Chore("freeze", lambda tools: keep_freezes(tools.conn, tools.stop), "freeze"),
+        Chore("boards at hand", lambda tools: at_hand.keep(tools.conn, tools.link)),
         Chore("divide", lambda tools: divide_members(tools.conn, tools.stop)),
         Chore(
             "deliver",

@@ -86,24 +86,71 @@ def test_a_refused_change_voids_what_was_and_is_taken_in_when_mended(bench: Benc
     assert bench.live() == {"e1~1": 500}
 
 
-def test_an_event_of_a_closed_season_keeps_counting_and_its_change_is_parked(bench: Bench) -> None:
+def test_an_event_of_a_final_season_keeps_counting_and_its_change_is_parked(bench: Bench) -> None:
     bench.attach()
     bench.conn.execute(
         "INSERT INTO public.completion (id, who, points) VALUES ('e1', 'A', 5), ('e2', 'A', 6)"
     )
-    _close(bench, "sealed")
+    _close(bench, "final")
 
     bench.conn.execute("UPDATE public.completion SET points = 9 WHERE id = 'e1'")
     bench.conn.execute("DELETE FROM public.completion WHERE id = 'e2'")
 
     assert bench.live() == {"e1": 5, "e2": 6}
     assert [(p.event_id, p.action, p.code) for p in bench.parked()] == [
-        ("e1", "correct", "season_sealed"),
-        ("e2", "void", "season_sealed"),
+        ("e1", "correct", "season_final"),
+        ("e2", "void", "season_final"),
     ]
     _close(bench, "open")
     assert [bench.retry(p.id) for p in bench.parked()] == ["taken", "taken"]
     assert bench.live() == {"e1~1": 9}
+
+
+def test_a_sealed_season_takes_what_changes_in_a_row_it_counts_and_no_new_rows(
+    bench: Bench,
+) -> None:
+    bench.attach()
+    bench.conn.execute(
+        "INSERT INTO public.completion (id, who, points, at) VALUES"
+        " ('e1', 'A', 5, '2024-06-15'), ('e2', 'A', 6, '2024-06-15'), ('e3', 'A', 1, '2024-06-16'),"
+        " ('e4', 'A', 7, '2024-05-15')"
+    )
+    _close(bench, "sealed")
+
+    bench.conn.execute("UPDATE public.completion SET points = 9, who = 'B' WHERE id = 'e1'")
+    bench.conn.execute("DELETE FROM public.completion WHERE id = 'e2'")
+    bench.conn.execute("UPDATE public.completion SET points = 5000 WHERE id = 'e3'")
+    (refused,) = bench.parked()
+    outcomes = [bench.retry(refused.id), bench.retry(refused.id, value=2)]
+    bench.conn.execute("UPDATE public.completion SET points = 3 WHERE id = 'e1'")
+
+    assert bench.live() == {"e1~2": 3, "e3~1": 2, "e4": 7}
+    assert bench.scores(season="2024-06") == {"A": "2", "B": "3"}
+    assert (refused.code, outcomes) == ("value_out_of_range", ["value_out_of_range", "taken"])
+    # What was not in it comes into it by no way.
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e5', 'A', 4)")
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e2', 'A', 6)")
+    bench.conn.execute("UPDATE public.completion SET at = '2024-06-15' WHERE id = 'e4'")
+    parked = {p.event_id: (p.id, p.code) for p in bench.parked()}
+    assert {event_id: code for event_id, (_, code) in parked.items()} == dict.fromkeys(
+        ("e2", "e4", "e5"), "season_sealed"
+    )
+    assert {bench.retry(parked_id) for parked_id, _ in parked.values()} == {"season_sealed"}
+    assert bench.scores(season="2024-06") == {"A": "2", "B": "3"}
+    assert bench.conn.execute("SELECT FROM truerank.replacement").fetchall() == []
+
+
+def test_a_change_of_a_row_is_a_correction_also_when_the_grace_is_over(bench: Bench) -> None:
+    bench.attach()
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e1', 'A', 5)")
+    bench.conn.execute("UPDATE truerank.board SET created_at = '2024-01-01'")
+    bench.tr.update_board("b", {"late_grace": "1 day"}, actor="test", reason="a test")
+
+    bench.conn.execute("UPDATE public.completion SET points = 9")
+    bench.conn.execute("INSERT INTO public.completion (id, who, points) VALUES ('e2', 'A', 5)")
+
+    assert bench.live() == {"e1~1": 9}
+    assert [(p.event_id, p.code) for p in bench.parked()] == [("e2", "season_over")]
 
 
 def test_a_conflict_is_parked(bench: Bench) -> None:

@@ -19,7 +19,8 @@ _LEAVES = [
     ("import",),
     ("submit",),
     ("top",),
-    ("rank",),
+    ("place",),
+    ("places",),
     ("around",),
     ("status",),
     ("doctor",),
@@ -98,10 +99,28 @@ def test_a_list_shows_ids_that_act_escaped_and_the_others_as_they_are(filled: Co
         "   2      5  مريم",
     ]
     assert re.fullmatch(r"from the projection, as of .+ ago", lines[5])
+    named = (
+        r"  tick \d+, generation [0-9a-f]{8}, epoch [0-9a-f]{8}, all before \d{4}-\d\d-\d\d \S+Z"
+    )
+    assert re.fullmatch(named, lines[6])
+
+
+def test_every_question_says_how_true_its_answer_is(filled: Command, tmp_path: Path) -> None:
+    named = r"  (tick \d+, generation \w{8}, )?epoch \w{8}, all before \S+ \S+Z"
+    for words in (
+        *(("place", "points", "ada"), ("places", "points", "ada"), ("around", "points", "ada")),
+        *(("between", "points"), ("counts", "points", "5"), ("histogram", "points", "5")),
+        *(("season", "list", "points"), ("league", "cohorts", "points", "--season", "2026-08")),
+        ("league", "place", "points", "ada", "--season", "2026-08"),
+    ):
+        assert re.fullmatch(named, filled(*words).out.splitlines()[-1]), words
+        assert list(filled(*words, "--json").json["freshness"]) == _FRESHNESS, words
+    written = filled("export", "points", "--output", str(tmp_path / "points.csv"))
+    assert re.fullmatch(named, written.err.splitlines()[-1])
 
 
 def test_rank_and_around_tell_of_members_with_and_without_a_place(filled: Command) -> None:
-    places = filled("rank", "points", "ada", "nobody", "--json").json["places"]
+    places = filled("places", "points", "ada", "nobody", "--json").json["places"]
     around = filled("around", "points", "ada", "--limit", "2", "--json").json
 
     assert places == [
@@ -110,7 +129,7 @@ def test_rank_and_around_tell_of_members_with_and_without_a_place(filled: Comman
     ]
     assert around["place"] == places[0]
     assert len(around["around"]) == 2
-    assert "   -      -  nobody" in filled("rank", "points", "nobody").out
+    assert "   -      -  nobody" in filled("places", "points", "nobody").out
 
 
 def test_a_member_and_its_neighbours_come_in_the_same_answer(filled: Command) -> None:
@@ -144,6 +163,7 @@ def test_a_member_and_its_neighbours_are_listed_once(filled: Command, limit: int
         (("top",), 2, "error[usage]: "),
         (("top", "points", "--limit", "many"), 2, "error[usage]: "),
         (("tops",), 2, "error[usage]: "),
+        (("place", "points", "-"), 2, "error[usage]: Unknown option: -.\nA board, member or label"),
     ],
 )
 def test_errors_go_to_standard_error_with_their_code_and_status(
@@ -230,7 +250,7 @@ def test_one_address_without_the_other_is_refused_before_anything_starts(
     "words",
     [
         ("top", "points"),
-        ("rank", "points", "ada"),
+        ("places", "points", "ada"),
         ("around", "points", "ada"),
         ("between", "points"),
         ("counts", "points", "5"),
@@ -304,7 +324,7 @@ def test_readers_on_the_command_line_choose_how_fresh_an_answer_is(filled: Comma
         ("--max-age", "soon"),
         ("--wait", "2s"),
         ("--else", "pending"),
-        ("--around", "3"),
+        ("--around-limit", "3"),
         ("--at-least", token, "--max-age", "1s"),
     ):
         refused = filled("top", "fresh", *options, "--json")

@@ -68,9 +68,9 @@ QUESTIONS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("place", ("b", "nobody"), {"numbering": "ordinal"}),
     ("place", ("b", "nobody"), {"numbering": "dense"}),
     ("places", ("b", ["cid", "ann"]), {"source": "projection"}),
-    ("around_rank", ("b", 2), {"limit": 2}),
+    ("around", ("b",), {"rank": 2, "limit": 2}),
     ("between", ("b",), {"score_min": 2, "limit": 1}),
-    ("count_scores", ("b", [3, "1", 2]), {"source": "database"}),
+    ("counts", ("b", [3, "1", 2]), {"source": "database"}),
     ("histogram", ("b", [1, 3]), {}),
 ]
 

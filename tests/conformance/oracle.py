@@ -65,6 +65,13 @@ class Oracle:
         rows = [equals[: len(mine)] for _, _, equals in self.rows()]
         return sum(equals < mine for equals in rows), sum(equals == mine for equals in rows)
 
+    def reached(self, mine: tuple[Decimal, ...], numbering: Numbering) -> int:
+        """The rank of one who reached these values after all others."""
+        better, equal = self.counts(mine)
+        if numbering is Numbering.DENSE:
+            return 1 + len({row for _, _, row in self.rows() if row[: len(mine)] < mine})
+        return 1 + better + (equal if numbering is Numbering.ORDINAL else 0)
+
     def between(self, low: Decimal | None, high: Decimal | None) -> list[str]:
         """The members with scores between two, in order."""
         return [

@@ -50,6 +50,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
     (re.compile(r"settled  \S+ by"), "settled  TIME by"),
     (re.compile(r"history, as of \S+ \S+"), "history, as of TIME"),
+    (re.compile(r"^  (tick .*, )?epoch \w{8}\b.*$", re.MULTILINE), "  THE SAME BY NAMES"),
     (re.compile(r"^(PostgreSQL|Redis) +.*", re.MULTILINE), r"\1"),
     (re.compile(r"^reconciled +.*\n", re.MULTILINE), ""),  # there once a first pass has ended
 )

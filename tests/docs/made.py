@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 from cyclopts import App
@@ -42,6 +43,7 @@ OPERATORS = (
     "pass_barrier",
     "writers_under_way",
     "settle_season",
+    "label_before",
     "reopen_season",
     "revise_season",
     "settlement_changes",
@@ -74,6 +76,9 @@ OPERATORS = (
     "test_webhook",
     "add_period",
     "fill_slice",
+    "seasons_filling",
+    "filling_waits_for",
+    "count_filling",
     "status",
     "attach_table",
     "backfill_attached",
@@ -207,21 +212,32 @@ def _settings() -> str:
         rows.append(
             (
                 f"`TRUERANK_{field.name.upper()}`",
-                "" if default is None or default == "" else f"`{default}`",
-                _range(field.type),
+                "" if default is None or default == "" else f"`{_written(default)}`",
+                takes(field.type),
                 comments[field.name],
             )
         )
     return table(("variable", "default", "takes", "meaning"), rows)
 
 
-def _range(annotation: Any) -> str:
+def _written(value: object) -> str:
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def takes(annotation: Any) -> str:
+    """What the text of a setting of this type may be, in words."""
+    given = [kind for kind in get_args(annotation) if kind is not type(None)]
+    if isinstance(annotation, UnionType) or get_origin(annotation) is Union:
+        (annotation,) = given  # none where the variable isn't set
+    if annotation is bool:
+        return "1 or 0"
     for limits in getattr(annotation, "__metadata__", ()):
         if limits.description is not None:
             return str(limits.description)
         if limits.pattern is not None:
             return "1 to 64 characters, no braces, no spaces"
         return f"{limits.ge:,} " + ("or more" if limits.le is None else f"to {limits.le:,}")
+    assert annotation is str, f"nothing is said of settings that are {annotation}"
     return "a URL"
 
 

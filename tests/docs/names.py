@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from tests.docs.pages import ROOT
 from truerank.intake.lines import COLUMNS
-from truerank.projection.keys import GroupKeys
+from truerank.projection.keys import GroupKeys, boards_key
 from truerank.schema import sql
 from truerank.serve.app import create_app
 from truerank.settings import Settings
@@ -81,6 +81,7 @@ def redis_keys() -> set[str]:
     group: Any = GroupKeys("PREFIX", "GROUP")  # type: ignore[arg-type]  # a pattern, not a group
     copy = group.generation("GENERATION")
     return {
+        boards_key("PREFIX"),
         group.pointer,
         group.hints,
         copy.meta,
@@ -95,7 +96,9 @@ def redis_keys() -> set[str]:
 def redis_commands() -> set[str]:
     """Every command that is sent to Redis, by scripts, workers and readers."""
     found = {"PUBLISH"}  # comes to its script as a parameter
-    senders = [(_SENT, f"{place}.py") for place in ("projection/*", "serve/*", "client")]
+    senders = [
+        (_SENT, f"{place}.py") for place in ("projection/*", "serve/*", "repair/athand", "client")
+    ]
     for pattern, glob in ((_SCRIPTED, "projection/lua/*.lua"), *senders):
         for path in _SOURCE.glob(glob):
             found.update(pattern.findall(path.read_text(encoding="utf-8")))

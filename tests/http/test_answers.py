@@ -79,7 +79,7 @@ def test_the_asking_member_gets_its_place_and_neighbours_in_the_same_answer(
     scores: httpx.Client,
 ) -> None:
     page = scores.get(
-        "/v1/boards/points/top", params={"limit": 1, "member": "cid", "around": 3}
+        "/v1/boards/points/top", params={"limit": 1, "member": "cid", "around_limit": 3}
     ).json()
 
     assert [e["member"] for e in page["entries"]] == ["ann"]
@@ -88,19 +88,17 @@ def test_the_asking_member_gets_its_place_and_neighbours_in_the_same_answer(
 
 
 def test_a_member_without_a_place_has_a_null_rank(scores: httpx.Client) -> None:
-    place = scores.get("/v1/boards/points/member", params={"member": "eve"})
+    place = scores.get("/v1/boards/points/place", params={"member": "eve"})
 
     assert place.status_code == 200
     assert place.json()["place"] == {"rank": None, "member": "eve", "score": None}
     around = scores.get("/v1/boards/points/around", params={"member": "eve"}).json()
     assert (around["place"]["rank"], around["around"]) == (None, [])
     asked: dict[str, str | int] = {"member": "eve", "percentile": 1}
-    assert scores.get("/v1/boards/points/member", params=asked).json()["place"] == {
+    assert scores.get("/v1/boards/points/place", params=asked).json()["place"] == {
         "rank": None, "member": "eve", "score": None, "percentile": None
     }  # fmt: skip
-    (friend,) = scores.get("/v1/boards/points/members", params=asked | {"among": 1}).json()[
-        "places"
-    ]
+    (friend,) = scores.get("/v1/boards/points/places", params=asked | {"among": 1}).json()["places"]
     assert (friend["rank_among"], friend["percentile"]) == (None, None)
 
 
@@ -109,7 +107,7 @@ def test_why_a_member_has_no_place_is_told_to_operators_alone(
 ) -> None:
     tr.hide_member("ann", actor="a", reason="r")
     tr.ban_member("bob", board="points", actor="a", reason="r")
-    questions = ("member?member={}", "members?member={}", "around?member={}", "top?member={}")
+    questions = ("place?member={}", "places?member={}", "around?member={}", "top?member={}")
 
     with (
         serving(msgspec.structs.replace(settings, operator=True)) as url,
@@ -125,14 +123,14 @@ def test_why_a_member_has_no_place_is_told_to_operators_alone(
                 assert told.get("state") == state
                 assert seen == {name: told[name] for name in ("rank", "member", "score")}
                 assert (seen["rank"] is None) == (state is not None)
-    nobody = scores.get("/v1/boards/points/member", params={"member": "eve"}).json()["place"]
-    hidden = scores.get("/v1/boards/points/member", params={"member": "ann"}).json()["place"]
+    nobody = scores.get("/v1/boards/points/place", params={"member": "eve"}).json()["place"]
+    hidden = scores.get("/v1/boards/points/place", params={"member": "ann"}).json()["place"]
     assert nobody | {"member": "ann"} == hidden
 
 
 def test_many_members_come_in_the_order_asked_repeats_too(scores: httpx.Client) -> None:
     answer = scores.get(
-        "/v1/boards/points/members", params={"member": ["dan", "eve", "ann", "dan"]}
+        "/v1/boards/points/places", params={"member": ["dan", "eve", "ann", "dan"]}
     ).json()
 
     assert [(p["member"], p["rank"]) for p in answer["places"]] == [
@@ -162,7 +160,12 @@ def test_the_seasons_of_a_board_are_listed_with_their_bounds(
     assert week["period"] == "week"
     answer = scores.get("/v1/boards/points/top", params={"season": week["season"]}).json()
     assert (answer["season"], answer["total"]) == (week["season"], 4)
-    only = scores.get("/v1/boards/points/seasons", params={"period": "week"}).json()["seasons"]
+    answer = scores.get("/v1/boards/points/seasons", params={"period": "week"})
+    only = answer.json()["seasons"]
+    assert answer.json()["freshness"]["source"] == answer.headers["truerank-source"] == "database"
+    assert answer.json()["freshness"]["epoch"] == answer.headers["truerank-epoch"]
+    known = {"If-None-Match": answer.headers["etag"]}
+    assert scores.get(answer.url, headers=known).status_code == 304
     assert only == [week]
 
 
@@ -184,7 +187,7 @@ def test_an_empty_board_answers_with_nothing_in_it(scores: httpx.Client) -> None
     assert (future.status_code, future.json()["total"]) == (200, 0)
 
 
-@pytest.mark.parametrize("route", ["", "/top", "/member?member=a", "/members?member=a",
+@pytest.mark.parametrize("route", ["", "/top", "/place?member=a", "/places?member=a",
                                    "/around?member=a", "/seasons", "/live"])  # fmt: skip
 def test_a_board_that_does_not_exist_is_not_found(scores: httpx.Client, route: str) -> None:
     answer = scores.get(f"/v1/boards/nobody{route}")

@@ -40,7 +40,10 @@ def asking(served: Served, gate: Gate, pages: Pages | None = None) -> Callable[.
     pages = pages or served.app.state.service.pages
 
     async def ask(key: str = "gate") -> str:
-        scope = {"raw_path": key.encode(), "query_string": b"", "headers": [], "endpoint": ask}
+        scope = {
+            "method": "GET", "raw_path": key.encode(), "query_string": b"", "headers": [],
+            "endpoint": ask,
+        }  # fmt: skip
         question = Question(
             key=key, board="b", season=None, cursor=None, read=gate.read,
             encode=lambda page: Encoded(page_json(page)),

@@ -46,7 +46,7 @@ def shaped(freshness: Freshness, kind: str) -> dict[str, Any]:
 
 
 def sent(encoded: Encoded, *headers: tuple[bytes, bytes]) -> httpx.Response:
-    response = encoded.response({"headers": list(headers)}, held_ms=5)
+    response = encoded.response({"method": "GET", "headers": list(headers)}, held_ms=5)
     return httpx.Response(
         response.status_code, headers=response.raw_headers, content=bytes(response.body)
     )
@@ -126,5 +126,7 @@ def test_an_answer_has_a_weak_tag_of_what_it_shows() -> None:
 def test_what_a_client_has_is_read_as_the_standard_says(matches: object, lines: list[str]) -> None:
     headers = [(b"if-none-match", line.encode()) for line in lines]
 
-    assert has_already({"headers": [(b"x", b'"a"'), *headers]}, 'W/"a"') is matches
-    assert has_already({"headers": [(b"x", b'"a"'), *headers]}, '"a"') is matches
+    scope = {"method": "GET", "headers": [(b"x", b'"a"'), *headers]}
+    assert has_already(scope, 'W/"a"') is matches
+    assert has_already(scope, '"a"') is matches
+    assert not has_already({**scope, "method": "POST"}, '"a"'), "a condition of reads alone"

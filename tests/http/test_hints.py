@@ -3,7 +3,8 @@
 import psycopg
 import pytest
 
-from truerank.read.hints import Kind, Notice, Pending, parse, season_label
+from truerank.read.hints import Hint, Kind, Notice, Pending, parse, season_label
+from truerank.read.season import NamedRanking
 
 GENERATION = "0123456789abcdef" * 2
 BOARD = 7
@@ -70,8 +71,21 @@ def test_labels_are_those_of_the_database(database_url: str) -> None:
     assert [season_label(number) for number, _ in rows] == [label for _, label in rows]
 
 
-def taken(waiting: Pending, now: float, unseen: frozenset[int] = frozenset()) -> Notice:
-    notice = waiting.take(now, unseen=unseen)
+NAMED = {
+    ranking(6, 5): NamedRanking(ranking(6, 5), "spring", None),
+    ranking(8, 1): NamedRanking(ranking(8, 1), "2026", None),  # what a freeze shows
+    ranking(9, 7): NamedRanking(ranking(1, 0), "all", 2),
+    ranking(9, 8): NamedRanking(ranking(1, 0), "all", 1),
+    ranking(9, 9): NamedRanking(ranking(6, 5), "spring", 1),
+}
+
+
+def taken(
+    waiting: Pending,
+    unseen: frozenset[int] = frozenset(),
+    named: dict[int, NamedRanking] = NAMED,
+) -> Notice:
+    notice = waiting.take().told(named, unseen=unseen)
     assert notice is not None
     return notice
 
@@ -85,17 +99,18 @@ def test_a_number_that_no_built_in_season_has_gets_no_name(period: int) -> None:
 def test_hints_that_wait_become_one_notice_with_the_latest_tick() -> None:
     waiting = pending(message(1, ranking(1, 0)), message(2, ranking(5, 2026), ranking(1, 0)))
 
-    notice = taken(waiting, now=100.0)
+    notice = taken(waiting)
 
     assert (notice.kind, notice.tick, notice.generation) == (Kind.HINT, 2, GENERATION)
-    assert notice.seasons == ("all", "2026")
+    assert (notice.seasons, notice.cohorts) == (("all", "2026"), {})
     assert waiting.due_in(100.0) is None
 
 
 def test_the_next_notice_waits_for_its_gap() -> None:
     waiting = pending(message(1, ranking(1, 0)))
     assert waiting.due_in(100.0) == 0
-    waiting.take(now=100.0)
+    waiting.take()
+    waiting.gave(100.0)
 
     hint = parse(message(2, ranking(1, 0)))
     assert hint is not None
@@ -105,24 +120,51 @@ def test_the_next_notice_waits_for_its_gap() -> None:
     assert waiting.due_in(100.3) == 0
 
 
-def test_many_seasons_or_a_custom_one_are_told_as_any() -> None:
+def test_many_seasons_or_one_that_nobody_can_name_are_told_as_any() -> None:
     many = pending(message(1, *(ranking(2, day) for day in range(100))))
     custom = pending(message(1, ranking(1, 0), ranking(6, 5)))
+    cohorts = pending(message(1, ranking(1, 0), *(ranking(9, at) for at in range(300))))
+    unknown = pending(message(1, ranking(1, 0), ranking(9, 7), ranking(9, 99)))
 
-    assert taken(many, now=0.0).seasons is None
-    assert taken(custom, now=0.0).seasons is None
+    assert taken(many).seasons is None
+    assert taken(custom, named={}).seasons is None
+    for waiting in (cohorts, unknown):
+        notice = taken(waiting)
+        assert (notice.seasons, notice.cohorts) == (("all",), None)
+
+
+def test_custom_seasons_and_cohorts_are_told_by_what_they_are_called() -> None:
+    waiting = pending(message(1, *NAMED, ranking(5, 2026)))
+
+    waited = waiting.take()
+
+    assert waited.unnamed == NAMED.keys()
+    notice = waited.told(NAMED)
+    assert notice is not None
+    assert notice.seasons == ("2026", "spring")
+    assert notice.cohorts == {"all": (2, 1), "spring": (1,)}
+    divided = taken(pending(message(2, ranking(9, 8))))  # of which the season says nothing new
+    assert (divided.seasons, divided.cohorts) == ((), {"all": (1,)})
 
 
 def test_nothing_is_told_of_what_goes_on_behind_a_freeze() -> None:
     frozen, custom, cohort = ranking(1, 0), ranking(6, 5), ranking(9, 7)
-    for hidden in ((frozen,), (custom,), (frozen, custom), (frozen, cohort)):
+    many = tuple(ranking(9, at) for at in range(1000, 1300))
+    unseen = frozenset({frozen, custom})
+    for hidden in (
+        (frozen,), (custom,), (frozen, custom), (frozen, cohort), (cohort,),
+        (frozen, ranking(9, 99)), (frozen, *many), many,
+    ):  # fmt: skip
         waiting = pending(message(1, *hidden))
-        assert waiting.take(now=0.0, unseen=frozenset({frozen, custom})) is None
+        assert waiting.take().told(NAMED, unseen=unseen) is None
         assert waiting.due_in(0.0) is None
+        waiting.add(Hint(board=BOARD, tick=2, generation=GENERATION, rankings=(1,)))
+        assert waiting.due_in(0.0) == 0  # and nothing waits for it
 
-    waiting = pending(message(1, frozen, cohort, ranking(5, 2026)))
+    waiting = pending(message(1, frozen, cohort, ranking(9, 9), ranking(5, 2026)))
 
-    assert taken(waiting, now=0.0, unseen=frozenset({frozen})).seasons == ("2026",)
+    notice = taken(waiting, unseen=frozenset({frozen}))
+    assert (notice.seasons, notice.cohorts) == (("2026",), {"spring": (1,)})
 
 
 def test_what_may_have_been_lost_is_told_as_a_resync_whatever_waits() -> None:
@@ -132,6 +174,7 @@ def test_what_may_have_been_lost_is_told_as_a_resync_whatever_waits() -> None:
     assert hint is not None
     waiting.add(hint)
 
-    notice = taken(waiting, now=0.0)
+    notice = taken(waiting)
 
     assert (notice.kind, notice.tick, notice.seasons) == (Kind.RESYNC, 2, None)
+    assert notice.cohorts is None

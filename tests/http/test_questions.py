@@ -11,6 +11,7 @@ from truerank.model import Order, Outcome, ScoreEvent, TieBreak
 pytestmark = pytest.mark.usefixtures("worker")
 
 POINTS = "/v1/boards/points"
+TOKEN = "1.00000000-00000001-0000000000000"  # of another source
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_rank_has_a_neighbourhood_too(scores: httpx.Client) -> None:
 
 
 def test_friends_are_ranked_among_themselves(scores: httpx.Client) -> None:
-    answer = scores.get(f"{POINTS}/members?member=dan&member=bob&member=zoe&among=1&percentile=1")
+    answer = scores.get(f"{POINTS}/places?member=dan&member=bob&member=zoe&among=1&percentile=1")
 
     assert answer.json()["places"] == [
         {"rank": 4, "member": "dan", "score": "10", "rank_among": 2, "percentile": 0.0},
@@ -78,7 +79,9 @@ def test_friends_are_ranked_among_themselves(scores: httpx.Client) -> None:
 
 
 def test_a_range_of_scores_holds_its_members(scores: httpx.Client) -> None:
-    answer = scores.get(f"{POINTS}/between", params={"min": 15, "max": 20, "limit": 1}).json()
+    answer = scores.get(
+        f"{POINTS}/between", params={"score_min": 15, "score_max": 20, "limit": 1}
+    ).json()
 
     assert [(e["rank"], e["member"]) for e in answer["entries"]] == [(2, "bob")]
     assert answer["matching"] == 2
@@ -89,9 +92,14 @@ def test_scores_are_counted_whoever_has_them(scores: httpx.Client) -> None:
     counts = scores.get(f"{POINTS}/counts?score=25&score=20").json()
     spread = scores.get(f"{POINTS}/histogram?edge=20&edge=30").json()
 
+    for numbering, ranks in (("ordinal", [2, 4]), ("dense", [2, 2])):
+        numbered = scores.get(f"{POINTS}/counts?score=25&score=20&numbering={numbering}").json()
+        assert [count["rank"] for count in numbered["counts"]] == ranks
+    low = scores.get(f"{POINTS}/counts?score=15&numbering=dense").json()
+    assert (low["counts"][0]["better"], low["counts"][0]["rank"]) == (3, 3)
     assert counts["counts"] == [
-        {"score": "25", "better": 1, "equal": 0},
-        {"score": "20", "better": 1, "equal": 2},
+        {"score": "25", "better": 1, "equal": 0, "rank": 2},
+        {"score": "20", "better": 1, "equal": 2, "rank": 2},
     ]
     assert spread["buckets"] == [
         {"low": None, "high": "20", "members": 1},
@@ -106,7 +114,7 @@ def test_a_write_is_read_by_its_token(scores: httpx.Client) -> None:
         token = scores.post(f"{POINTS}/scores", json=event).json()["token"]
 
         answer = scores.get(
-            f"{POINTS}/member", params={"member": "dan", "at_least": token, "wait": "20s"}
+            f"{POINTS}/place", params={"member": "dan", "at_least": token, "wait": "20s"}
         ).json()
 
         assert answer["place"]["score"] == str(10 + 10 * value)
@@ -123,7 +131,7 @@ def test_what_is_needed_decides_who_answers(scores: httpx.Client) -> None:
 
 
 def test_a_store_may_be_insisted_on(scores: httpx.Client) -> None:
-    for path in ("top", "top?member=ann", "member?member=ann", "counts?score=1", "around?rank=1"):
+    for path in ("top", "top?member=ann", "place?member=ann", "counts?score=1", "around?rank=1"):
         for source in ("projection", "database"):
             answer = scores.get(f"{POINTS}/{path}{'&' if '?' in path else '?'}source={source}")
             assert answer.json()["freshness"]["source"] == source, path
@@ -141,7 +149,7 @@ def test_a_score_is_counted_with_its_tie_breaks(tr: truerank.Truerank, http: htt
 
     def count(ties: str) -> Any:
         path = f"/v1/boards/race/counts?score=5&ties={ties}&consistency=authoritative"
-        ((_, better, equal),) = [each.values() for each in http.get(path).json()["counts"]]
+        ((_, better, equal, _),) = [each.values() for each in http.get(path).json()["counts"]]
         return better, equal
 
     assert [count(ties) for ties in ("-3,7", "-4,7", "-3,6")] == [(0, 1), (0, 0), (1, 0)]
@@ -171,17 +179,21 @@ def test_a_reader_never_goes_back_in_time(scores: httpx.Client) -> None:
         ("consistency=fresh", "consistency"),
         ("consistency=at_least", "consistency"),
         ("at_least=x", "at_least"),
+        (f"at_least={TOKEN}x", "at_least"),
+        (f"at_least={TOKEN[:-3]}", "at_least"),
+        (f"at_least={TOKEN}%0A", "at_least"),
+        (f"monotonic=9:3:.{TOKEN[2:]}", "monotonic"),
         ("monotonic=x", "monotonic"),
         ("max_age=5", "max_age"),
         ("max_age=-5s", "max_age"),
         ("max_age=99999999h", "max_age"),
         ("wait=1s", "wait"),
-        ("at_least=1.a&wait=61s", "wait"),
-        ("at_least=1.a&else=error", "else"),
-        ("at_least=1.a&else=pending", "else"),
+        (f"at_least={TOKEN}&wait=61s", "wait"),
+        (f"at_least={TOKEN}&else=error", "else"),
+        (f"at_least={TOKEN}&else=pending", "else"),
         ("else=pending", "else"),
         ("source=elsewhere", "source"),
-        ("at_least=1.a&max_age=1s", "max_age"),
+        (f"at_least={TOKEN}&max_age=1s", "max_age"),
         ("cursor=x", "cursor"),
         ("cursor=", "cursor"),
     ],
@@ -194,7 +206,7 @@ def test_needs_that_make_no_sense_are_refused(scores: httpx.Client, query: str, 
 
 @pytest.mark.parametrize("how", ["else=pending", "wait=60s"])
 def test_a_token_of_another_epoch_is_told_at_once(scores: httpx.Client, how: str) -> None:
-    answer = scores.get(f"{POINTS}/top?member=ann&at_least=1.00000000-00000001-a&{how}")
+    answer = scores.get(f"{POINTS}/top?member=ann&at_least={TOKEN}&{how}")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "epoch_changed")
 
@@ -207,14 +219,20 @@ def test_a_token_of_another_epoch_is_told_at_once(scores: httpx.Client, how: str
         ("around?rank=0", "rank"),
         ("counts", "score"),
         ("counts?score=x", "score"),
+        ("places?" + "&".join(["member=ann"] * 1001), "member"),
+        ("places?" + "&".join(["member=ann"] * 1100), "member"),
+        ("counts?" + "&".join(["score=1"] * 1001), "score"),
+        ("histogram?" + "&".join(f"edge={n}" for n in range(1001)), "edge"),
+        ("histogram?edge=9223372036854775808", "edge"),
+        ("between?score_min=2&score_max=1", "score_min"),
         ("histogram", "edge"),
         ("counts?score=1&ties=x", "ties"),
         ("counts?score=1&ties=1,2", "ties"),
         ("histogram?edge=2&edge=1", "edge"),
         ("histogram?edge=x", "edge"),
-        ("between?min=1e400", "min"),
-        ("between?max=x", "max"),
-        ("members?member=a&among=yes", "among"),
+        ("between?score_min=1e400", "score_min"),
+        ("between?score_max=x", "score_max"),
+        ("places?member=a&among=yes", "among"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(
@@ -223,6 +241,16 @@ def test_questions_that_make_no_sense_are_refused(
     answer = scores.get(f"{POINTS}/{path}")
 
     assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+def test_what_is_too_many_or_too_far_is_told_with_the_bound(scores: httpx.Client) -> None:
+    for path, bound in (
+        ("places?" + "&".join(["member=ann"] * 1001), "member: at most 1000"),
+        ("places?" + "&".join(["member=ann"] * 1100), "member: at most 1000"),
+        ("top?offset=1000000000000", "from 0 to 2147483647"),
+        ("top?limit=" + "9" * 30, "from 0 to 1000"),
+    ):
+        assert bound in scores.get(f"{POINTS}/{path}").json()["message"], path
 
 
 def test_freshness_stands_in_headers_and_an_answer_that_did_not_change_is_not_sent_again(
@@ -250,7 +278,7 @@ def test_freshness_stands_in_headers_and_an_answer_that_did_not_change_is_not_se
 def test_an_answer_is_the_same_from_both_stores_apart_from_its_freshness(
     scores: httpx.Client,
 ) -> None:
-    for path in ("top?member=bob", "members?member=bob&percentile=1", "between?min=15"):
+    for path in ("top?member=bob", "places?member=bob&percentile=1", "between?score_min=15"):
         mark = "&" if "?" in path else "?"
         shown = scores.get(f"{POINTS}/{path}")
         true = scores.get(f"{POINTS}/{path}{mark}consistency=authoritative")

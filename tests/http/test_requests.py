@@ -25,8 +25,9 @@ def board(tr: truerank.Truerank, http: httpx.Client) -> httpx.Client:
         "limit=", "limit=1&limit=1000", "limit=%2B5", "limit=5%20", "limit=%D9%A5", "limit[]=5",
         "limit=" + "9" * 5000, "offset=-1", "offset=1000000000000", "offset=abc",
         "season=", "season=%00", "version=99999999999999999999", "board=%F0%28", "season=%F0%28",
-        "numbering=denser", "around=3", "member=", "member=a&member=b", "member=" + "x" * 201,
-        "member=a%00b", "member=a&around=1001", "Limit=5", "&".join("a=1" for _ in range(2000)),
+        "numbering=denser", "around_limit=3", "member=", "member=a&member=b", "Limit=5",
+        "member=" + "x" * 201, "member=a%00b", "member=a&around_limit=1001",
+        "&".join("a=1" for _ in range(2000)),
     ],
 )  # fmt: skip
 def test_a_parameter_of_another_spelling_is_refused(board: httpx.Client, query: str) -> None:
@@ -86,7 +87,7 @@ def test_a_season_beyond_what_clients_can_tell_is_unknown(
 
 
 def test_a_member_must_be_named_where_one_is_needed(board: httpx.Client) -> None:
-    for route in ("member", "members", "around"):
+    for route in ("place", "places", "around"):
         answer = board.get(f"/v1/boards/points/{route}")
         assert (answer.status_code, answer.json()["field"]) == (422, "member")
 
@@ -94,11 +95,11 @@ def test_a_member_must_be_named_where_one_is_needed(board: httpx.Client) -> None
 def test_more_members_than_a_thousand_are_refused(board: httpx.Client) -> None:
     members = "&".join(f"member=m{i}" for i in range(1001))
 
-    answer = board.get(f"/v1/boards/points/members?{members}")
+    answer = board.get(f"/v1/boards/points/places?{members}")
 
     assert answer.status_code == 422
     thousand = members.rpartition("&")[0]
-    assert len(board.get(f"/v1/boards/points/members?{thousand}").json()["places"]) == 1000
+    assert len(board.get(f"/v1/boards/points/places?{thousand}").json()["places"]) == 1000
 
 
 @pytest.mark.parametrize(

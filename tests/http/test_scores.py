@@ -459,7 +459,7 @@ def test_every_id_that_can_be_stored_can_be_asked_for(
     tr.wait_visible(results[0]["token"], ["points"])
 
     for at, member in enumerate(ODD_MEMBERS):
-        answer = http.get("/v1/boards/points/member", params={"member": member}).json()
+        answer = http.get("/v1/boards/points/place", params={"member": member}).json()
         assert answer["place"] == {
             "rank": len(ODD_MEMBERS) - at, "member": member, "score": str(at)
         }  # fmt: skip

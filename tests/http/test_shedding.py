@@ -1,6 +1,7 @@
 """What a service can't do for all it refuses to some, at once, and says when to come back."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from tests.http.stand import Served, Stand, until
 from truerank import aio
-from truerank.errors import Busy
+from truerank.crowd import Crowd
+from truerank.errors import Busy, DatabaseUnavailable
 from truerank.model import Consistency
 
 _WAITING = """
@@ -115,3 +117,36 @@ async def test_who_gives_up_waiting_leaves_room_for_the_next(stand: Stand) -> No
         page = await client.top("b", consistency=Consistency.at_least(receipt.token, wait_ms=0))
 
     assert page.entries[0].score == "15"
+
+
+async def test_readers_of_postgresql_leave_connections_to_those_who_look_up_a_board(
+    stand: Stand,
+) -> None:
+    async with (
+        stand.serving(pool_max=2, board_cache_ms=1, cache_max_ms=0) as served,
+        hanging(stand, served, consistency="authoritative", member="ann"),
+    ):
+        refusal = await served.top(consistency="authoritative")
+        shown = await served.client.get("/v1/boards/other/top", params={"names": 1})
+
+    assert refused(refusal) == (503, "busy", "1")
+    assert (shown.status_code, shown.json()["freshness"]["source"]) == (200, "projection")
+
+
+def test_no_connection_is_told_as_busy_only_of_a_server_that_answers() -> None:
+    crowd, refusals = Crowd(2, wait_s=0.0), deque[str](maxlen=1)
+    why = TimeoutError("couldn't get a connection")
+    for _ in range(2):
+        crowd.lent()
+
+    taken = crowd.no_connection(why, refusals, full=False)
+    crowd.returned(answered=True)
+    free = crowd.no_connection(why, refusals, full=False)
+    full = crowd.no_connection(why, refusals, full=True)
+    refusals.append("connection failed: no more")
+    not_made = crowd.no_connection(why, refusals, full=True)
+    silent = Crowd(2, wait_s=-2.0).no_connection(why, deque(), full=True)
+
+    assert [type(each) for each in (taken, full)] == [Busy, Busy]
+    assert [type(each) for each in (free, not_made, silent)] == [DatabaseUnavailable] * 3
+    assert str(not_made) == "couldn't get a connection: no more"

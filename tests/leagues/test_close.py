@@ -6,7 +6,7 @@ import pytest
 
 import truerank
 from tests.leagues.conftest import Connection, Leagues
-from truerank.errors import NotSettled
+from truerank.errors import EarlierSeasonOpen, NotSettled
 from truerank.model import Zone
 from truerank.repair.settlement import check_places
 
@@ -46,7 +46,7 @@ def test_a_close_settles_every_cohort_and_moves_the_first_and_the_last(leagues: 
     leagues.divide()
     assert leagues.cohorts("2024-07") == {1: ["B", "Z"], 2: ["E"]}
     leagues.close("2024-07")
-    assert leagues.tiers() == {"B": 1, "D": 1, "E": 1}
+    assert leagues.tiers() == {"B": 1, "D": 1, "E": 2}  # alone in the highest tier
 
 
 @pytest.mark.parametrize(("order", "best"), [("desc", 9), ("asc", 1)])
@@ -111,22 +111,98 @@ def test_the_next_season_waits_for_the_one_that_decides_its_tiers(leagues: Leagu
     assert leagues.tr.leagues("b")[0].undivided == 0
 
 
-def test_a_season_that_is_closed_before_the_one_before_it_divides_by_what_is_known(
+def test_no_season_is_settled_before_the_one_that_decides_its_tiers(leagues: Leagues) -> None:
+    leagues.tr.update_board("b", {"hold": "1 day"}, **BY)
+    leagues.set(size=3, **TIERS)
+    leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.close()  # it is held back
+    leagues.tr.reopen_season("b", "2024-05", **BY)
+    leagues.submit(("A", 5), ("B", 9), ("C", 1), month=6)
+
+    with pytest.raises(EarlierSeasonOpen) as now:
+        leagues.close("2024-06", now=True, reason="at once")
+    assert "'2024-05'" in now.value.message
+    assert leagues.tr.season("b", "2024-06").state == "open"
+    assert leagues.close("2024-06").state == "sealed"  # looked at meanwhile
+    with pytest.raises(EarlierSeasonOpen):
+        leagues.close("2024-06", now=True, reason="at once")
+    leagues.conn.execute("UPDATE truerank.ranking SET hold_until = now() WHERE state = 'sealed'")
+    with pytest.raises(EarlierSeasonOpen):
+        leagues.close("2024-06")
+    (due,) = leagues.tr.close_due(actor="test")
+    assert (due.season, "'2024-05'" in (due.waits or "")) == ("2024-06", True)
+    assert leagues.cohorts("2024-06") == {}
+
+    leagues.close("2024-05", now=True, reason="now it may be")
+    (due,) = leagues.tr.close_due(actor="test")
+    assert (due.season, due.waits) == ("2024-06", None)
+    assert leagues.tiers() == {"A": 1, "B": 2}
+    assert leagues.differences("2024-06") == leagues.differences() == []
+
+
+def test_seasons_close_by_themselves_in_the_order_in_which_tiers_are_decided(
     leagues: Leagues,
 ) -> None:
-    leagues.set(size=2, **TIERS)
+    leagues.set(size=3, **TIERS)
     leagues.submit(("A", 5), ("B", 9), ("C", 1))
+    leagues.submit(("A", 5), ("B", 9), ("C", 1), month=8)  # in June and July nothing happened
+    leagues.tr.update_board("b", {"auto_close": True}, **BY)
+    leagues.conn.execute("UPDATE truerank.board SET auto_close_from = '2024-08-31'")
+
+    closes = leagues.tr.close_due(actor="test", limit=1)
+
+    assert [(close.season, "'2024-05'" in (close.waits or "")) for close in closes] == [
+        ("2024-08", True)]  # fmt: skip
+    assert leagues.tr.season("b", "2024-08").state == "open"
+    leagues.close("2024-07")  # without members it waits for nobody
+    leagues.close("2024-05")
+    leagues.conn.execute("DELETE FROM truerank.close_attempt")
+    (close,) = leagues.tr.close_due(actor="test", limit=1)
+    assert (close.season, close.waits) == ("2024-08", None)
+    assert leagues.tiers() == {"A": 1, "B": 2}
+
+
+def test_a_season_that_can_decide_nothing_any_more_is_waited_for_by_none(leagues: Leagues) -> None:
+    leagues.submit(("A", 1), month=4)  # before the league
+    leagues.set(size=3, **TIERS)
+    leagues.submit(("A", 5), ("B", 9), month=6)
     leagues.divide()
-    leagues.submit(("A", 5), ("B", 4), ("C", 1), month=6)
+    leagues.submit(("A", 5), ("B", 4))  # comes late, when June's tiers are there
+    leagues.submit(("C", 1), month=6)
 
-    leagues.close("2024-06")  # and everybody is in a cohort
+    leagues.close("2024-06")
 
-    assert settled(leagues, 1, "2024-06") == [(1, "A", "5"), (2, "B", "4")]
-    assert settled(leagues, 2, "2024-06") == [(1, "C", "1")]
-    assert leagues.tiers() == {"A": 1, "C": 1}
-    leagues.close("2024-05")  # too late to decide anything
-    assert leagues.tiers() == {"A": 1, "C": 1}
-    assert leagues.differences("2024-06") == leagues.differences() == []
+    assert settled(leagues, 1, "2024-06") == [(1, "B", "9"), (2, "A", "5"), (3, "C", "1")]
+    leagues.close()
+    assert leagues.tiers() == {"B": 1}
+
+
+@pytest.mark.parametrize(("promote", "demote"), [(1, 2), (2, 2), (0, 3)])
+def test_in_a_small_cohort_promotion_goes_first_and_rank_one_never_goes_down(
+    leagues: Leagues, promote: int, demote: int
+) -> None:
+    rule: Any = {"tiers": ("bronze", "silver"), "promote": promote, "demote": demote}
+    leagues.set(size=4, **rule)
+    leagues.conn.execute(
+        "INSERT INTO truerank.league_move (board_id, period, season, tier_from, tier_to, member)"
+        " SELECT l.board_id, l.period, l.from_ranking - 1, 0, 1, m"
+        " FROM truerank.league AS l, unnest(ARRAY['A', 'B', 'C']) AS m"
+    )
+    leagues.submit(("A", 9))
+    leagues.divide()
+    assert leagues.tr.league_place("b", "A", "2024-05").zone is Zone.STAY
+    leagues.submit(("B", 8), ("C", 7))
+    leagues.divide()
+    zones = {m: leagues.tr.league_place("b", m, "2024-05").zone for m in "ABC"}
+
+    leagues.close()
+
+    first = max(promote, 1)
+    stay = dict.fromkeys("ABC"[:first], 1)
+    assert leagues.tiers() == stay
+    assert zones == {
+        m: Zone.STAY if m in stay else Zone.DEMOTION for m in "ABC"}  # fmt: skip
+    assert zones == {m: leagues.tr.league_place("b", m, "2024-05").zone for m in "ABC"}
 
 
 def test_a_revision_moves_members_anew_until_the_next_season_is_divided(
@@ -160,12 +236,12 @@ def test_nobody_is_put_into_a_cohort_of_a_season_that_is_settled(leagues: League
     leagues.submit(("A", 5))
     leagues.close()
     leagues.submit(("B", 5), month=6)
-    leagues.tr.merge_members("A", "B", timeout_s=0, **BY)  # whom nobody had divided in May
+    leagues.tr.merge_members("A", "B", timeout_s=0, **BY)  # who had no score in May
 
     outcome = leagues.conn.execute("SELECT truerank.divide_season('b', '2024-05', 500)").fetchone()
 
     assert outcome == ("divided",)
-    assert leagues.cohorts() == {1: []}
+    assert leagues.cohorts() == {1: ["B"]}  # it has the place that is there
     assert settled(leagues, 1)[0][2] == "5"
 
 

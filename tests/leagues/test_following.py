@@ -1,6 +1,7 @@
 """Whatever changes a standing of a season changes it in the member's cohort as well."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import truerank
 from tests.leagues.conftest import Connection, Leagues
+from tests.projection.pipeline import wait_until
 from truerank.errors import NotInCohort
 from truerank.model import LeagueRule
 from truerank.repair.recompute import recompute
@@ -238,3 +240,63 @@ def test_a_deleted_board_leaves_nothing_of_its_league(leagues: Leagues) -> None:
     for table in ("league", "cohort", "cohort_member", "league_move", "league_key", "standing"):
         assert leagues.conn.execute(f"SELECT FROM truerank.{table}").fetchall() == [], table
     leagues.divide()
+
+
+def test_whoever_is_renamed_or_merged_keeps_the_place_in_its_cohort(leagues: Leagues) -> None:
+    leagues.set(size=2, by_key=True)
+    leagues.submit(("A", 5), ("B", 3), ("C", 9))
+    leagues.submit(("D", 1), month=6)
+    leagues.divide()
+    assert leagues.cohorts() == {1: ["A", "B"], 2: ["C"]}
+    leagues.submit(("E", 4))  # and isn't divided yet
+
+    leagues.tr.merge_members("A", "Z", timeout_s=0, **BY)  # a new id
+    leagues.tr.merge_members("B", "D", timeout_s=0, **BY)  # one that has a place in June alone
+    leagues.tr.merge_members("E", "F", timeout_s=0, **BY)
+
+    assert leagues.cohorts() == {1: ["Z", "D"], 2: ["C"]}
+    leagues.submit(("A", 1), ("B", 1))  # under the old ids
+    leagues.divide()
+    assert leagues.cohorts() == {1: ["Z", "D"], 2: ["C", "F"]}
+    assert leagues.cohorts("2024-06") == {1: ["D"]}
+    assert leagues.differences() == leagues.differences("2024-06") == []
+    assert leagues.mirrored() == 4
+    leagues.tr.merge_members("C", "D", timeout_s=0, **BY)  # both have one: the survivor's stays
+    assert leagues.cohorts() == {1: ["D", "Z"], 2: ["F"]}
+    assert leagues.differences() == []
+    leagues.close()
+    assert leagues.differences() == []
+
+
+def test_a_place_that_is_carried_while_the_other_scores_for_the_first_time_is_one(
+    leagues: Leagues, connect: Callable[..., Connection]
+) -> None:
+    leagues.set(size=2)
+    leagues.submit(("A", 5), ("B", 3))
+    leagues.submit(("Z", 1), month=6)
+    leagues.divide()
+    writer, merger = connect(autocommit=False), connect(autocommit=False)
+    event = truerank.ScoreEvent(
+        event_id="z", member="Z", value=4, occurred_at=datetime(2024, 5, 4, tzinfo=UTC)
+    )
+    truerank.submit_score(writer, "b", event)
+
+    with ThreadPoolExecutor(1) as threads:
+        merged = threads.submit(merger.execute, "SELECT truerank.merge_members('A','Z','t','t')")
+        wait_until(
+            lambda: (
+                leagues.conn.execute(
+                    "SELECT cardinality(pg_blocking_pids(%s)) > 0", (merger.info.backend_pid,)
+                ).fetchone()
+                == (True,)
+            ),
+            "the merge to wait",
+        )
+        writer.commit()
+        merged.result(30)
+        merger.commit()
+
+    leagues.divide()
+    assert leagues.cohorts() == {1: ["Z", "B"]}
+    assert leagues.differences() == []
+    assert leagues.mirrored() == 2

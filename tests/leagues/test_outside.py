@@ -39,6 +39,27 @@ def run(
     return run
 
 
+def _close_in_order(leagues: Leagues, http: httpx.Client) -> None:
+    leagues.submit(("A", 1), month=6)
+    early = http.post("/seasons/close", json={"season": "2024-06", **BY})
+    assert (early.status_code, early.json()["code"]) == (409, "earlier_season_open")
+    leagues.close()
+
+
+def _check_settled_lists(http: httpx.Client, url: str, within: dict[str, Any]) -> None:
+    """What is listed of the cohort of A and C alone, once the season is settled."""
+    (revision,) = http.get("/settlements", params=within).json()["settlements"]
+    assert (revision["cohort"], revision["population"]) == (1, 2)
+    for path, name, who in (
+        ("places", "places", ["A", "C"]), ("changes", "changes", []),
+        ("excluded", "excluded", []),
+    ):  # fmt: skip
+        listed = http.get(f"/settlements/{path}", params=within).json()
+        assert (listed["cohort"], [row["member"] for row in listed[name]]) == (1, who)
+    given = http.get(f"{url}/v1/awards", params={"board": "b", **within}).json()["awards"]
+    assert [award["member"] for award in given] == ["A", "C"]
+
+
 def test_everybody_asks_about_cohorts_and_operators_say_how_seasons_are_divided(
     leagues: Leagues, database_url: str, redis_url: str
 ) -> None:
@@ -59,8 +80,10 @@ def test_everybody_asks_about_cohorts_and_operators_say_how_seasons_are_divided(
 
         (league,) = http.get("/leagues").json()["leagues"]
         assert (league["size"], league["undivided"], league["from_season"]) == (2, 0, "2024-05")
-        found = http.get("/cohorts", params={"season": "2024-05", "after": 1}).json()["cohorts"]
-        assert found == [
+        answer = http.get("/cohorts", params={"season": "2024-05", "after": 1}).json()
+        assert (answer["season"], answer["state"]) == ("2024-05", "open")
+        assert answer["freshness"]["source"] == "database"
+        assert answer["cohorts"] == [
             {"cohort": 2, "tier": 0, "tier_name": "low", "key": "red", "size": 2, "members": 1,
              "population": 1}
         ]  # fmt: skip
@@ -69,13 +92,13 @@ def test_everybody_asks_about_cohorts_and_operators_say_how_seasons_are_divided(
         assert (top["cohort"], top["total"], [e["member"] for e in top["entries"]]) == (
             1, 2, ["A", "C"])  # fmt: skip
         questions: list[tuple[str, dict[str, Any]]] = [
-            ("/member", {"member": "C"}),
+            ("/place", {"member": "C"}),
             ("/around", {"member": "C"}),
             ("/around", {"rank": 2}),
-            ("/between", {"min": 0}),
+            ("/between", {"score_min": 0}),
             ("/counts", {"score": 2}),
             ("/histogram", {"edge": 2}),
-            ("/members", {"member": "C"}),
+            ("/places", {"member": "C"}),
         ]
         for path, also in questions:
             answer = http.get(path, params=within | also)
@@ -88,10 +111,19 @@ def test_everybody_asks_about_cohorts_and_operators_say_how_seasons_are_divided(
         for params in wrong:
             assert http.get("/top", params={"season": "2024-05", **params}).status_code == 422
 
-        leagues.close()
+        past = http.get("/top", params=within | {"as_of": "2025-01-01T00:00:00Z"}).json()
+        assert (past["cohort"], past["total"]) == (1, 0)  # the events came later
+        file = http.get("/export", params=within)
+        assert file.headers["truerank-cohort"] == "1"
+        assert "b-2024-05-cohort-1.csv" in file.headers["content-disposition"]
+        assert [line.split(",")[3] for line in file.text.splitlines()] == ["member", "A", "C"]
+        award: dict[str, Any] = {"period": "month", "name": "medal", "ranks": [1, 3], **BY}
+        assert http.post("/award-rules", json=award).json()["made"]
+        _close_in_order(leagues, http)
+        _check_settled_lists(http, url, within)
         settled = http.get("/top", params=within | {"consistency": "settled"}).json()
         assert (settled["cohort"], settled["revision"]) == (1, 1)
-        place = http.get("/league", params={"season": "2024-05", "member": "A"}).json()
+        place = http.get("/leagues/place", params={"season": "2024-05", "member": "A"}).json()
         assert (place["cohort"], place["rank"], place["zone"]) == (1, 1, "promotion")
         (moved, *_) = http.get("/leagues/tiers", params={"period": "month"}).json()["members"]
         assert moved == {"member": "A", "tier": 1, "tier_name": "high", "season": "2024-05"}
@@ -106,7 +138,7 @@ def test_everybody_asks_about_cohorts_and_operators_say_how_seasons_are_divided(
         assert http.post("/leagues", json=rule).status_code == 403
         assert http.get("/leagues/tiers", params={"period": "month"}).status_code == 403
         assert (
-            http.get("/league", params={"season": "2024-05", "member": "Z"}).json()["cohort"]
+            http.get("/leagues/place", params={"season": "2024-05", "member": "Z"}).json()["cohort"]
             is None
         )
 
@@ -128,18 +160,39 @@ def test_the_command_line_sets_shows_and_drops_leagues(leagues: Leagues, run: Ru
     assert [(c["cohort"], c["key"]) for c in cohorts] == [(1, ""), (2, "red")]
     top = run("top", "b", "--season", "2024-05", "--cohort", "2", "--source", "database")[1]
     assert (top["cohort"], [e["member"] for e in top["entries"]]) == (2, ["B"])
-    rank = run("rank", "b", "C", "--season", "2024-05", "--cohort-of", "A", "--source", "database")[
-        1
-    ]
+    rank = run(
+        "places", "b", "C", "--season", "2024-05", "--cohort-of", "A", "--source", "database"
+    )[1]
     assert rank["places"][0]["rank"] == 2
     assert run("top", "b", "--season", "2024-05", "--cohort", "9")[0] == 1
+    of_a = ("--season", "2024-05", "--cohort-of", "A")
+    assert (
+        run("top", "b", *of_a, "--since", "2025-01-01T00:00:00Z")[1]["entries"][0]["change"] is None
+    )
+    status, file = run("export", "b", *of_a, "--format", "ndjson", words=True)
+    members = [json.loads(line)["member"] for line in file.splitlines()]
+    assert (status, members) == (0, ["A", "C"])
+    rule = ("award", "make", "b", "month", "medal", "--ranks", "1-3", *by)
+    assert run(*rule)[1]["made"]
+    leagues.submit(("A", 1), month=6)
+    status, told = run("season", "close", "b", "2024-06", words=True)
+    assert (status, "error[earlier_season_open]: " in told, "'2024-05'" in told) == (1, True, True)
 
     leagues.close()
+    settled = ("b", "2024-05", "--cohort-of", "A")
+    assert run("season", "show", *settled)[1]["settlements"][0]["population"] == 2
+    assert "cohort" in run("season", "show", *settled, words=True)[1]
+    for listed in ("changes", "excluded"):
+        answer = run("season", listed, *settled)[1]
+        assert (answer["cohort"], answer[listed]) == (1, [])
+    assert [a["member"] for a in run("award", "list", *settled)[1]["awards"]] == ["A", "C"]
+    _, file = run("award", "export", *settled, "--format", "ndjson", words=True)
+    assert [json.loads(line)["member"] for line in file.splitlines()] == ["A", "C"]
     assert [m["member"] for m in run("league", "tiers", "b", "month")[1]["members"]] == ["A", "B"]
     told = run("league", "place", "b", "A", "--season", "2024-05", words=True)[1]
-    assert told == "season 2024-05, cohort 1, tier low: rank 1 of 2, promotion\n"
+    assert told.startswith("season 2024-05, cohort 1, tier low: rank 1 of 2, promotion\n")
     told = run("league", "place", "b", "Z", "--season", "2024-05", words=True)[1]
-    assert told == "Z is in no cohort of season 2024-05\n"
+    assert told.startswith("Z is in no cohort of season 2024-05\n")
     for words in (
         ("show",), ("cohorts", "b", "--season", "2024-05"), ("tiers", "b", "month"),
     ):  # fmt: skip

@@ -84,7 +84,7 @@ def naive_moves(leagues: Leagues, label: str) -> set[tuple[str, int, int]]:
         if cohort.tier == 0:
             moves |= {(member, 0, 1) for member in members[:1]}
         else:
-            moves |= {(member, 1, 0) for member in members[-1:]}
+            moves |= {(member, 1, 0) for member in members[1:][-1:]}  # the first never
     return moves
 
 

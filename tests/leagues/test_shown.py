@@ -102,9 +102,9 @@ def test_every_question_may_be_asked_of_a_cohort(pipe: Pipeline) -> None:
     assert client.place("b", "A", cohort=2).places[0].rank is None
     assert client.places("b", ["A", "C"], cohort=2).places[1].rank == 1
     assert [row.member for row in client.around("b", "A", cohort=1).around] == ["B", "A"]
-    assert [row.member for row in client.around_rank("b", 2, cohort=1, limit=1).around] == ["A"]
+    assert [row.member for row in client.around("b", rank=2, cohort=1, limit=1).around] == ["A"]
     assert client.between("b", 5, 8, cohort=1).matching == 1
-    assert client.count_scores("b", [6], cohort=1).counts[0].better == 1
+    assert client.counts("b", [6], cohort=1).counts[0].better == 1
     histogram = client.histogram("b", [6], cohort=1)
     assert [bucket.members for bucket in histogram.buckets] == [1, 1]
     for wrong in ({"cohort": 0}, {"cohort": 1, "cohort_of": "A"}, {"cohort_of": ""}):
@@ -113,6 +113,11 @@ def test_every_question_may_be_asked_of_a_cohort(pipe: Pipeline) -> None:
     place = client.league_place("b", "A")
     assert (place.cohort, place.rank, place.population, place.tier_name) == (1, 2, 2, "league")
     assert client.league_place("b", "Z").cohort is None
+    before = [(c.members, c.population) for c in client.cohorts("b")]
+    client.hide_member("A", actor="ops", reason="asked to", timeout_s=0)
+    hidden = [(c.members, c.population) for c in client.cohorts("b")]
+    assert (before[0], hidden[0]) == ((2, 2), (2, 1)), "a hidden member is counted by nobody"
+    assert hidden[1:] == before[1:]
 
 
 def test_a_worker_divides_members_and_verification_looks_at_their_cohorts(
@@ -134,7 +139,9 @@ def test_a_worker_divides_members_and_verification_looks_at_their_cohorts(
         pipe.redis.zrem(copy.places(row[0]), shown[8:] + b"A")
         pipe.redis.zadd(copy.places(row[0]), {key + b"A": 0})
         pipe.redis.hset(copy.shown(row[0]), "A", shown[:8] + key)
-        report = reconcile(settings, board="b", repair=True)
+        found = verify(settings, "b", cohort=1)
+        assert {path.name for path in found.paths if not path.same} >= {"projection"}
+        report = reconcile(settings, board="b", season="all", repair=True)
         (example,) = report.to_json()["examples"]
         assert (example["season"], example["member"]) == ("all, cohort 1", "A")
         assert reconcile(settings, board="b").to_json()["drift"] == 0
@@ -169,8 +176,8 @@ def test_a_frozen_season_does_not_show_through_its_cohorts(
             (1, "B", "9"), (2, "A", "5")]  # fmt: skip
         assert len(operator.cohorts("b")) == 1
     with truerank.Truerank(msgspec.structs.replace(settings, board_cache_ms=3_600_000)) as other:
-        for _ in range(2):
-            with pytest.raises(SeasonFrozen):
-                other.cohorts("b")
-            client.reveal_season("b", **BY)  # which the other one doesn't know of yet
+        with pytest.raises(SeasonFrozen):
+            other.cohorts("b")
+        client.reveal_season("b", **BY)
+        assert len(other.cohorts("b")) == 1, "however long a client remembers boards"
     assert client.top("b", cohort=1, source=Source.DATABASE).total == 2

@@ -70,6 +70,15 @@ def test_a_slice_and_a_neighbourhood_tell_how_many_scores_are_better(four: Scrip
     assert (first, [row[8:] for row in rows], better) == (2, [b"cid", b"dan"], 1)
 
 
+def test_a_score_that_nobody_need_have_is_counted_in_members_and_in_scores(four: Scripts) -> None:
+    marks = [key(at(score))[:EQUAL_BYTES] for score in (1, 3, 9)]
+
+    counted = four.page(row_bytes=EQUAL_BYTES, dense=True, marks=marks)
+    plain = four.page(row_bytes=EQUAL_BYTES, marks=marks)
+
+    assert (counted[7], plain[7]) == ([0, 3, 4, 0, 2, 3], [0, 3, 4])
+
+
 def test_the_other_numberings_of_a_dense_ranking_count_members(four: Scripts) -> None:
     reply = four.page("dan", offset=3, limit=1, row_bytes=EQUAL_BYTES)
 

@@ -4,7 +4,7 @@ The table in `docs/how-to/hide-ban-merge-members.md`, cell by cell: `EFFECTS` is
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ SCORES = {"ann": 9, "bob": 7, "cid": 7, "dan": 1}
 WHO: Any = {"actor": "op", "reason": "test"}
 
 Row = tuple[int, str, str]
+_SCORES = ("score", "again")
 LEFT: list[Row] = [(1, "ann", "18"), (2, "cid", "14"), (3, "dan", "2")]
 MERGED: list[Row] = [(1, "cid", "28"), (2, "ann", "18"), (3, "dan", "2")]
 
@@ -63,20 +64,36 @@ EFFECTS = {
 }  # fmt: skip
 
 
-def make(club: Club) -> None:
+def upside_down(effect: Effect) -> Effect:
+    """The same where the least score is the best: every score with its sign turned."""
+    turned: dict[str, Any] = {
+        name: [(rank, member, f"-{score}") for rank, member, score in getattr(effect, name)]
+        for name in ("rows", "back")
+    }
+    scores: dict[str, Any] = {
+        name: getattr(effect, name) and f"-{getattr(effect, name)}" for name in _SCORES
+    }
+    return replace(effect, **turned, **scores)
+
+
+def make(club: Club, order: str) -> None:
     """Two days of the same scores, of which the first is settled and awarded."""
+    club.client.create_board("a", seasons=["all", "day"], order=order)
+    sign = -1 if order == "asc" else 1
     rule = AwardRule(period="day", name="podium", ranks=(1, 2))
-    club.client.make_award_rule("b", rule, **WHO)
+    club.client.make_award_rule("a", rule, **WHO)
     for day in (BEFORE, AFTER):
         at = datetime.fromisoformat(f"{day}T12:00:00+00:00")
         club.submit(
-            "b",
+            "a",
             [
-                ScoreEvent(event_id=f"{day} {member}", member=member, value=value, occurred_at=at)
+                ScoreEvent(
+                    event_id=f"{day} {member}", member=member, value=sign * value, occurred_at=at
+                )
                 for member, value in SCORES.items()
             ],
         )
-    club.client.close_season("b", BEFORE, now=True, **WHO)
+    club.client.close_season("a", BEFORE, now=True, **WHO)
 
 
 def say(club: Club, action: str) -> None:
@@ -92,68 +109,71 @@ def say(club: Club, action: str) -> None:
 
 
 def rows(club: Club) -> list[Row]:
-    return [(entry.rank, entry.member, entry.score) for entry in club.top("b", "all").entries]
+    return [(entry.rank, entry.member, entry.score) for entry in club.top("a", "all").entries]
 
 
 def check_seen(club: Club, effect: Effect) -> None:
     """His own view, the public's, totals, other people's ranks, and friends lists; in both."""
     members = len(effect.rows)
     assert rows(club) == effect.rows
-    assert club.top("b", "all").total == members
-    assert [e.member for e in club.around("b", "dan", "all", limit=9).around] == [
+    assert club.top("a", "all").total == members
+    assert [e.member for e in club.around("a", "dan", "all", limit=9).around] == [
         member for _, member, _ in effect.rows
     ]
-    dan = club.place("b", "dan", "all", percentile=True).places[0]
+    dan = club.place("a", "dan", "all", percentile=True).places[0]
     assert (dan.rank, dan.percentile) == (members, 0)
     for source in Source:
-        (count,) = club.client.count_scores("b", [0], "all", source=source).counts
+        (count,) = club.client.counts("a", [0], "all", source=source).counts
         assert count.better == members
-        spread = club.client.histogram("b", [0], "all", source=source)
-        assert [bucket.members for bucket in spread.buckets] == [0, members]
-    own = club.place("b", "bob", "all").places[0]
+        spread = club.client.histogram("a", [0], "all", source=source)
+        assert sorted(bucket.members for bucket in spread.buckets) == [0, members]
+    own = club.place("a", "bob", "all").places[0]
     assert (own.rank, own.state.value) == (None, effect.own)
-    standing = club.client.standing("b", "bob", "all")
+    standing = club.client.standing("a", "bob", "all")
     assert (None if standing is None else standing.score) == effect.score
-    friends = club.places("b", ["ann", "bob", "cid"], "all", among=True).places
+    friends = club.places("a", ["ann", "bob", "cid"], "all", among=True).places
     assert {place.member: place.rank_among for place in friends} == effect.friends
-    with club.client.export("b", "all") as export:
+    with club.client.export("a", "all") as export:
         assert [row.member for row in export] == [member for _, member, _ in effect.rows]
 
 
 def check_settled_before(club: Club, effect: Effect, *, shown: bool) -> None:
     """What was settled and awarded stays, to the last digit; the public isn't shown his id."""
-    places = club.client.settlement_places("b", BEFORE).places
-    assert [(p.competition, p.score) for p in places] == [(1, "9"), (2, "7"), (2, "7"), (4, "1")]
+    places = club.client.settlement_places("a", BEFORE).places
+    sign = "-" if effect.rows[0][2].startswith("-") else ""
+    was = [(1, f"{sign}9"), (2, f"{sign}7"), (2, f"{sign}7"), (4, f"{sign}1")]
+    assert [(p.competition, p.score) for p in places] == was
     assert ("bob" in {place.member for place in places}) == effect.kept
-    settled = club.client.top("b", BEFORE, consistency="settled")
-    assert [(e.rank, e.score) for e in settled.entries] == [(1, "9"), (2, "7"), (2, "7"), (4, "1")]
+    settled = club.client.top("a", BEFORE, consistency="settled")
+    assert [(e.rank, e.score) for e in settled.entries] == was
     assert ("bob" in {entry.member for entry in settled.entries}) == shown
-    awards = club.client.awards("b", BEFORE)
+    awards = club.client.awards("a", BEFORE)
     assert [award.state for award in awards] == ["given"] * 3
     assert ("bob" in {award.member for award in awards}) == effect.prized
-    with club.client.export("b", BEFORE, settled=True) as export:
+    with club.client.export("a", BEFORE, settled=True) as export:
         assert ("bob" in {row.member for row in export}) == effect.kept
-    proof = check_settlement(club.pipeline.conn, club.client.season("b", BEFORE))
+    proof = check_settlement(club.pipeline.conn, club.client.season("a", BEFORE))
     assert proof is not None
     assert (proof.compared, proof.differences, proof.whole) == (4, (), True)
 
 
 def check_settled_after(club: Club, effect: Effect) -> None:
     """What is settled later says who had no place in it, and why."""
-    club.client.close_season("b", AFTER, now=True, **WHO)
-    places = club.client.settlement_places("b", AFTER).places
+    club.client.close_season("a", AFTER, now=True, **WHO)
+    places = club.client.settlement_places("a", AFTER).places
     assert [place.member for place in places] == [member for _, member, _ in effect.rows]
-    excluded = club.client.settlement_excluded("b", AFTER).excluded
+    excluded = club.client.settlement_excluded("a", AFTER).excluded
     assert {each.member: each.why for each in excluded} == effect.excluded
-    assert [award.member for award in club.client.awards("b", AFTER)] == effect.gets
+    assert [award.member for award in club.client.awards("a", AFTER)] == effect.gets
 
 
 def check_later(club: Club, effect: Effect) -> None:
     """New scores, and the end of it."""
-    (receipt,) = club.scores("b", ("bob", 100))
+    more = -100 if effect.rows[0][2].startswith("-") else 100
+    (receipt,) = club.scores("a", ("bob", more))
     assert receipt.outcome == "applied"
-    assert club.place("b", "bob", "all").places[0].score == effect.again
-    club.client.void_events("b", [receipt.event_id], **WHO)
+    assert club.place("a", "bob", "all").places[0].score == effect.again
+    club.client.void_events("a", [receipt.event_id], **WHO)
     if effect.ends:
         say(club, effect.ends)
     club.project()
@@ -161,10 +181,11 @@ def check_later(club: Club, effect: Effect) -> None:
     assert club.differences() == []
 
 
+@pytest.mark.parametrize("order", ["desc", "asc"])
 @pytest.mark.parametrize("action", EFFECTS)
-def test_a_state_does_what_the_table_says(club: Club, action: str) -> None:
-    effect = EFFECTS[action]
-    make(club)
+def test_a_state_does_what_the_table_says(club: Club, action: str, order: str) -> None:
+    effect = EFFECTS[action] if order == "desc" else upside_down(EFFECTS[action])
+    make(club, order)
 
     say(club, action)
 

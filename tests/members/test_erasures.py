@@ -117,65 +117,6 @@ def registry(database_url: str, redis_url: str) -> Iterator[Registry]:
         yield Registry(made)
 
 
-def personal(registry: Registry) -> None:
-    """Leave what names ada wherever it can stand."""
-    client, conn = registry.client, registry.pipeline.conn
-    client.set_profiles([Profile(member=ADA, name=f"Countess {ADA}", details={"of": ADA})])
-    client.submit_scores(
-        "b",
-        [
-            ScoreEvent(
-                event_id=f"{ADA}:{n}", member=ADA, value=n, metadata={"by": ADA},
-                occurred_at=datetime(2026, 3, n, tzinfo=UTC),
-            )
-            for n in (1, 2, 3)
-        ],
-    )  # fmt: skip
-    client.add_webhook("w", "https://example.com/", ["event.voided"], actor="op", reason="test")
-    client.void_events("b", [f"{ADA}:1"], actor=ADA, reason=f"asked by {ADA}")
-    client.amend_event("b", f"{ADA}:2", 20, correction_id=f"{ADA}:2b", actor="op", reason="wrong")
-    client.update_board("b", {"rate_max": 1000}, actor="op", reason="test")
-    registry.pipeline.submit("b", {ADA: 1})
-    client.ban_member(ADA, board="c", **BY)
-    client.unban_member(ADA, board="c", **BY)
-    client.hide_member("bob", actor=ADA, reason=f"for {ADA}", timeout_s=0)
-    client.show_member("bob", **BY)
-    client.merge_members("lady " + ADA, ADA, **BY)
-    registry.pipeline.submit("c", {"lady " + ADA: 50})
-    conn.execute(
-        "UPDATE truerank.reconciling SET grp = 0, ranking = 1, sort_key = 'x', member = %s,"
-        " last_found = jsonb_build_object('examples', jsonb_build_array(%s::text))",
-        (ADA, ADA),
-    )
-    conn.execute("UPDATE truerank.board SET history_from = '2026-03-02' WHERE key = 'b'")
-    client.freeze_season("b", actor=ADA, reason=f"{ADA} leads")
-    conn.execute("UPDATE truerank.freeze SET logged_to = %s, logged = false", (ADA,))
-    conn.execute(
-        "INSERT INTO truerank.pruning (board_id, after_member) SELECT id, %s FROM truerank.board"
-        " WHERE key = 'b'",
-        (ADA,),
-    )
-
-
-def test_an_erased_person_is_out_of_sight_at_once_and_then_nowhere(registry: Registry) -> None:
-    personal(registry)
-    projector = registry.pipeline.projector()
-    registry.pipeline.settle(projector)
-    assert len(registry.traces()) > 10
-
-    erasure = registry.client.erase_member(ADA, actor=ADA, reason=f"{ADA} asks", timeout_s=0.0)
-
-    assert registry.shown() == {"bob": "7"}
-    assert not erasure.complete
-    assert erasure.pending
-    done = registry.complete(erasure, projector)
-    assert registry.traces() == []
-    assert registry.shown() == {"bob": "7"}
-    assert registry.shown("c") == {"bob": "2"}
-    assert done.erased_at is not None
-    assert not any(ADA in stand_in for stand_in in done.stand_ins)
-
-
 def test_a_prize_stays_given_and_names_nobody_who_was_erased(registry: Registry) -> None:
     client = registry.client
     rule = AwardRule(period="day", name="first", ranks=(1, 1))

@@ -52,7 +52,7 @@ def rows(page: Page) -> list[tuple[str, int, str]]:
 QUESTIONS: dict[str, Callable[[Any], Page]] = {
     "top": lambda tr: tr.top("b"),
     "around": lambda tr: tr.around("b", "bob", limit=4),
-    "around a rank": lambda tr: tr.around_rank("b", 1, limit=4),
+    "around a rank": lambda tr: tr.around("b", rank=1, limit=4),
     "between": lambda tr: tr.between("b", 0, 1000),
 }
 
@@ -85,7 +85,7 @@ def test_places_of_members_are_those_of_back_then(board: Club) -> None:
         (1, "9"),
     ]
     assert board.place("b", "eve").places[0].rank is None
-    assert board.client.count_scores("b", [50]).counts[0].better == 0
+    assert board.client.counts("b", [50]).counts[0].better == 0
     histogram = board.client.histogram("b", [5, 100])
     assert [bucket.members for bucket in histogram.buckets] == [1, 3, 0]
     assert histogram.freshness.frozen_at is not None
@@ -302,7 +302,7 @@ async def test_over_http_every_answer_says_so_until_it_is_revealed(
         page = answer.json()
         assert [entry["member"] for entry in page["entries"]] == ["ann", "bob", "cid", "dan"]
         assert page["freshness"]["frozen_at"] == answer.headers["truerank-frozen-at"]
-        place = (await served.client.get("/v1/boards/b/member", params={"member": "cid"})).json()
+        place = (await served.client.get("/v1/boards/b/place", params={"member": "cid"})).json()
         assert (place["place"]["score"], "frozen_at" in place["freshness"]) == ("7", True)
 
         await asyncio.to_thread(board.client.reveal_season, "b", **WHO)

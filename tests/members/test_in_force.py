@@ -19,7 +19,7 @@ from tests.http.stand import Stand, deafen, until
 from tests.members.conftest import BY, Club
 from tests.projection.pipeline import Pipeline, pipeline, wait_until
 from truerank.errors import DatabaseUnavailable, ProjectionUnavailable
-from truerank.model import PageRequest, Source
+from truerank.model import Erasure, PageRequest, Source
 from truerank.projection.projector import Projector
 from truerank.read.answers import Question
 from truerank.read.checking import Outcome
@@ -27,15 +27,27 @@ from truerank.read.floors import Floors
 from truerank.settings import Settings
 from truerank.steps import Query
 
-REMOVALS = ["hide", "ban", "delete", "reset", "merge"]
+REMOVALS = ["hide", "ban", "delete", "reset", "merge", "erase"]
 _HOUR_MS = 3_600_000
 
 
-def remove(pipeline: Pipeline, action: str, member: str = "ann") -> truerank.MemberChange:
+IN_SQL = {
+    "hide": "set_member_state('ann', 'hide', 'op', 'why', 'b')",
+    "ban": "set_member_state('ann', 'ban', 'op', 'why')",
+    "delete": "set_member_state('ann', 'delete', 'op', 'why')",
+    "reset": "set_member_state('ann', 'reset', 'op', 'why', 'b')",
+    "merge": "merge_members('ann', 'bob', 'op', 'why')",
+    "erase": "erase_member('ann', 'op', 'why')",
+}
+
+
+def remove(pipeline: Pipeline, action: str, member: str = "ann") -> truerank.MemberChange | Erasure:
     """Take a member out of sight; nobody projects it."""
     if action == "merge":
         return pipeline.client.merge_members(member, "bob", **BY)
-    change: truerank.MemberChange = getattr(pipeline.client, f"{action}_member")(member, **BY)
+    change: truerank.MemberChange | Erasure = getattr(pipeline.client, f"{action}_member")(
+        member, **BY
+    )
     return change
 
 
@@ -109,10 +121,14 @@ def test_a_process_that_begins_later_does_not_trust_a_copy_from_before(
     assert seen(client()) == ({"bob"}, Source.PROJECTION)
 
 
-def test_a_state_said_in_a_transaction_of_ones_own_is_learned_of_as_well(
-    single: Pipeline, projector: Projector, client: Callable[..., Any]
+@pytest.mark.parametrize("action", REMOVALS)
+def test_what_is_said_in_a_transaction_of_ones_own_is_in_force_from_its_commit(
+    single: Pipeline, projector: Projector, client: Callable[..., Any], action: str
 ) -> None:
-    single.conn.execute("SELECT truerank.set_member_state('ann', 'hide', 'op', 'why', 'b')")
+    with single.connection() as saying:
+        saying.execute(f"SELECT truerank.{IN_SQL[action]}".encode())
+        assert seen(client()) == ({"ann", "bob"}, Source.PROJECTION)
+        saying.commit()
 
     assert seen(client()) == ({"bob"}, Source.DATABASE)
     single.settle(projector)

@@ -70,8 +70,9 @@ class Model:
         into = self.owner(into)
         if into == member or self.owners.get(member, into) != into:
             return False
-        if self.owners.get(member) != into and not self.scored & self.names(into):
-            for said in (self.hides, self.bans):
+        if self.owners.get(member) != into:
+            carried = [self.bans] if self.scored & self.names(into) else [self.bans, self.hides]
+            for said in carried:
                 said.update([(scope, into) for scope, m in said if m == member])
         self.owners = {m: into if o == member else o for m, o in self.owners.items()}
         self.owners[member] = into

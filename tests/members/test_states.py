@@ -1,5 +1,6 @@
 """Which state holds, for how long, and when: scopes, bans that end, wishes that outlast them."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -118,28 +119,35 @@ def test_readers_show_a_ban_until_it_is_lifted(club: Club) -> None:
     assert club.shown() == {"B": (1, "1")}
 
 
-def test_the_next_command_of_a_member_lifts_a_ban_that_ended(club: Club) -> None:
+def score(club: Club, member: str) -> None:
+    (receipt,) = club.pipeline.submit("b", {member: 1})
+    assert receipt.outcome is Outcome.APPLIED
+
+
+COMMANDS: dict[str, Callable[[Club], object]] = {
+    "a score": lambda club: score(club, "A"),
+    "a score under an id that was merged": lambda club: score(club, "Z"),
+    "a correction": lambda club: club.client.void_where("b", member="A", actor="op", reason="why"),
+    "a merge": lambda club: club.does("merge", "Y", "A"),
+    "a read in PostgreSQL": lambda club: club.client.place("b", "A", source=Source.DATABASE),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_next_command_of_a_member_lifts_the_bans_that_ended(club: Club, command: str) -> None:
     club.scores("b", ("A", 2))
-    club.does("ban", "A", until=datetime.now(UTC) + SOON)
+    club.does("merge", "Z", "A")
+    for board in (None, "b"):
+        club.does("ban", "A", until=datetime.now(UTC) + SOON, board=board)
     club.does("ban", "B", until=datetime.now(UTC) + SOON)
     let_pass(club.pipeline)
 
-    (receipt,) = club.pipeline.submit("b", {"A": 1})
+    COMMANDS[command](club)
 
-    assert receipt.outcome is Outcome.APPLIED
-    assert club.in_sql() == {"A": "3"}
-    assert states(club, "B") == {None: "banned"}
-
-
-def test_a_read_of_the_member_in_sql_lifts_a_ban_that_ended(club: Club) -> None:
-    club.scores("b", ("A", 2))
-    club.does("ban", "A", until=datetime.now(UTC) + SOON)
-    let_pass(club.pipeline)
-
-    place = club.client.place("b", "A", source=Source.DATABASE).places[0]
-
-    assert (place.rank, place.state) == (1, MemberState.ACTIVE)
     assert states(club, "A") == {}
+    expected = {"a correction": {}, "a merge": {"A": "2"}, "a read in PostgreSQL": {"A": "2"}}
+    assert club.in_sql() == expected.get(command, {"A": "3"})
+    assert states(club, "B") == {None: "banned"}
 
 
 def test_a_ban_that_ended_holds_up_nobody(club: Club) -> None:
@@ -156,6 +164,28 @@ def test_a_ban_that_ended_holds_up_nobody(club: Club) -> None:
         lifting.rollback()
 
     assert states(club, "A") == {None: "banned"}
+
+
+def test_a_score_or_a_read_costs_the_same_however_many_have_a_state(club: Club) -> None:
+    club.scores("b", ("A", 2), ("B", 1))
+    for member in "AC":
+        club.does("ban", member, until=datetime.now(UTC) + SOON)
+    conn = club.pipeline.conn
+    conn.execute(
+        "INSERT INTO truerank.member_state (board_id, member)"
+        " SELECT 0, 'm' || n FROM generate_series(1, 20000) AS n"
+    )
+    conn.execute("ANALYZE truerank.member_state")
+    read_whole = """
+        SELECT seq_scan FROM pg_stat_xact_user_tables
+        WHERE schemaname = 'truerank' AND relname = 'member_state'"""
+    with conn.transaction():
+        before = conn.execute(read_whole).fetchone()
+        for _ in range(2):
+            club.scores("b", ("B", 1))
+            assert conn.execute("SELECT truerank.bans_ended('{A}')").fetchone() != (None,)
+            let_pass(club.pipeline)
+        assert conn.execute(read_whole).fetchone() == before
 
 
 def test_saying_it_again_changes_nothing_and_a_longer_ban_does(club: Club) -> None:

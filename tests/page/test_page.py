@@ -9,6 +9,8 @@ import redis
 from playwright.async_api import Locator, Page, Route, expect
 
 import truerank
+from tests.projection.pipeline import wait_until
+from truerank.model import LeagueRule
 from truerank.settings import Settings
 
 pytestmark = pytest.mark.system("chromium")
@@ -104,6 +106,34 @@ async def test_choosing_a_season_shows_it_and_stays_in_the_address(
     await expect(page.locator("#season")).to_have_value("2026-01")
     await page.go_back()
     await expect(names(page)).to_have_count(6)
+
+
+async def test_a_cohort_is_watched_by_its_address_and_refreshed_for_its_own_changes(
+    board: truerank.Truerank, served: str, page: Page
+) -> None:
+    board.set_league("points", LeagueRule(period="all", size=2), actor="a", reason="a test")
+    wait_until(lambda: len(board.cohorts("points")) == 3, "six members in cohorts of two")
+
+    await page.goto(served + "?board=points&cohort_of=ann")
+
+    await expect(page.locator("#total")).to_have_text("2 members, all time, cohort 1")
+    await expect(names(page)).to_have_text(["ann", "bob"])
+    await submit(board, "more", "bob", 10**17)
+    await expect(names(page)).to_have_text(["bob", "ann"])
+    for hint, concerned in (
+        ({"seasons": ["all"], "cohorts": {"all": [2]}}, False),
+        ({"seasons": [], "cohorts": {"all": [2, 1]}}, True),
+        ({"seasons": ["all"], "cohorts": {"2026": [1]}}, False),
+        ({"seasons": ["all"], "cohorts": None}, True),
+    ):
+        asked = await page.evaluate("hint => concerns(hint, {season: 'all', cohort: 1})", hint)
+        whole = await page.evaluate("hint => concerns(hint, {season: 'all'})", hint)
+        assert (asked, whole) == (concerned, hint["seasons"] == ["all"])
+    await page.goto(served + "?board=points&cohort=99")
+    await expect(page.locator("#message")).to_have_text("This season has no such cohort.")
+    await page.locator("#season").select_option("2026-01")
+    await expect(names(page)).to_have_text(["zoe"])
+    assert "cohort" not in page.url
 
 
 async def test_a_chosen_member_shows_its_place_and_is_marked_in_the_list(

@@ -20,7 +20,7 @@ from truerank.model import ScoreEvent
 from truerank.outbox.leases import Worker
 from truerank.outbox.ticks import Connection
 from truerank.projection import worker
-from truerank.projection.keys import GenerationKeys, GroupKeys
+from truerank.projection.keys import GenerationKeys, GroupKeys, boards_key
 from truerank.projection.link import Link
 from truerank.projection.projector import Projector
 from truerank.settings import Settings
@@ -211,6 +211,7 @@ def differences(pipeline: Pipeline) -> list[str]:
                 withheld,
                 equal_bytes=dense.get(ranking),
             )
+    expected.add(boards_key(pipeline.settings.prefix).encode())  # of whoever ran chores
     left: set[bytes] = set(pipeline.redis.scan_iter(count=1000)) - expected
     found += [f"left over: {name!r}" for name in sorted(left)]
     listed = pipeline.conn.execute(

@@ -19,6 +19,12 @@ def dense(single: Pipeline, board: str = "b", **how: Any) -> tuple[dict[str, int
     return {entry.member: entry.rank for entry in page.entries}, page.freshness.source
 
 
+def reached(single: Pipeline, *scores: int, **how: Any) -> tuple[list[int], Source]:
+    """The dense rank of whoever reached each score, and who said so."""
+    page = single.client.counts("b", scores, numbering="dense", **how)
+    return [count.rank for count in page.counts], page.freshness.source
+
+
 def ask(single: Pipeline, wanted: bool, board: str = "b") -> None:  # noqa: FBT001
     """Turn dense counting on or off."""
     assert single.client.update_board(board, {"dense": wanted}, actor="ops", reason="as asked")
@@ -38,6 +44,9 @@ def test_a_board_that_does_not_ask_is_counted_by_postgresql(single: Pipeline) ->
     with pytest.raises(NumberingNotKept) as caught:
         dense(single, source="projection")
     assert (caught.value.reason, caught.value.field) == ("numbering_not_kept", "numbering")
+    assert reached(single, 100, 98) == ([2, 4], Source.DATABASE)
+    with pytest.raises(NumberingNotKept):
+        reached(single, 100, source="projection")
     assert not list(single.redis.scan_iter("*:d"))
 
 
@@ -59,6 +68,7 @@ def test_it_is_turned_on_for_a_live_board_while_scores_come(single: Pipeline) ->
 
     assert single.generation() != generation
     assert dense(single) == ({"c": 1, "a": 2, "b": 3, "d": 4, "late": 5}, Source.PROJECTION)
+    assert reached(single, 100, 98, 0) == ([3, 5, 6], Source.PROJECTION)
 
 
 def test_it_is_turned_off_again_and_nothing_is_left_of_it(single: Pipeline) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.conformance.conftest import world
 from tests.http.conftest import NO_CERTIFICATES, serving
 from tests.projection.pipeline import Pipeline, pipeline
+from tests.reads.command_line import CommandLine
 from tests.reads.paths import Paths
 from truerank.projection.projector import Projector
 from truerank.settings import Settings
@@ -44,8 +45,14 @@ def stopped(idle: Pipeline, projector: Projector) -> Pipeline:
     return idle
 
 
+@pytest.fixture(scope="session")
+def command_line() -> CommandLine:
+    """The commands, on whichever client."""
+    return CommandLine()
+
+
 @pytest.fixture
-def paths(database_url: str, redis_url: str) -> Iterator[Paths]:
+def paths(database_url: str, redis_url: str, command_line: CommandLine) -> Iterator[Paths]:
     """Every way to read an empty installation; its worker moves only when told to."""
     with world(database_url, redis_url) as made:
         # Steps of the worker and questions follow each other too fast for hints.
@@ -56,4 +63,4 @@ def paths(database_url: str, redis_url: str) -> Iterator[Paths]:
             serving(settings) as url,
             httpx.Client(base_url=url, timeout=20.0, verify=NO_CERTIFICATES) as http,
         ):
-            yield Paths(made, http)
+            yield Paths(made, http, command_line)

@@ -87,8 +87,9 @@ class Naive:
         if into == member or self.owners.get(member, into) != into:
             return False
         names = {into, *(m for m, o in self.owners.items() if o == into)}
-        if self.owners.get(member) != into and not any(e.member in names for e in self.events):
-            for said in (self.hides, self.bans):  # it is renamed
+        if self.owners.get(member) != into:
+            renamed = not any(e.member in names for e in self.events)
+            for said in (self.bans, self.hides) if renamed else (self.bans,):
                 said.update([(scope, into) for scope, m in said if m == member])
         self.owners = {m: into if o == member else o for m, o in self.owners.items()}
         self.owners[member] = into

@@ -14,6 +14,7 @@ import httpx
 from msgspec.structs import replace
 
 from tests.conformance.conftest import World
+from tests.reads.command_line import CommandLine, Row, Typed
 from truerank.model import Entry, Histogram, MemberState, Numbering, Order, Page, Place, Source
 from truerank.read.shapes import (
     around_json,
@@ -26,39 +27,32 @@ from truerank.read.shapes import (
     window_json,
 )
 
-Row = tuple[int, str, str]  # rank, member, score
-
-_SHAPES: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
-    "top": ("top", page_json),
-    "place": ("member", place_json),
-    "places": ("members", places_json),
-    "around": ("around", around_json),
-    "around_rank": ("around", window_json),
-    "between": ("between", between_json),
-    "count_scores": ("counts", counts_json),
-    "histogram": ("histogram", histogram_json),
+_SHAPES: dict[str, Callable[..., dict[str, Any]]] = {
+    "top": page_json,
+    "place": place_json,
+    "places": places_json,
+    "around": around_json,
+    "window": window_json,
+    "between": between_json,
+    "counts": counts_json,
+    "histogram": histogram_json,
 }
-_PARAMETERS = {
-    "around_limit": "around",
-    "score_min": "min",
-    "score_max": "max",
-    "members": "member",
-    "scores": "score",
-    "edges": "edge",
-}
+_REPEATED = {"members": "member", "scores": "score", "edges": "edge"}
 _HTTP_NEEDS = {Source.PROJECTION: "any", Source.DATABASE: "authoritative"}
 
 
 class Paths:
-    """The library, from either store, and HTTP, from either store; pages by cursor; files.
+    """The library, from either store, HTTP, likewise, the command line; pages by cursor; files.
 
     Every question is put to all of them, and answered once they agree in everything but freshness.
+    The command line, which is slow to read its words, is put each question once from each store.
     """
 
-    def __init__(self, world: World, http: httpx.Client) -> None:
+    def __init__(self, world: World, http: httpx.Client, command_line: CommandLine) -> None:
         self.world = world
         self.client = world.client
         self.http = http
+        self._typed = Typed(command_line, world.client)
 
     def top(self, board: str, season: str | None = None, **how: Any) -> Page:
         return self._page("top", board, season=season, **how)
@@ -77,7 +71,7 @@ class Paths:
         return rows(page.around)
 
     def around_rank(self, board: str, rank: int, season: str | None = None, **how: Any) -> Any:
-        return rows(self._page("around_rank", board, rank=rank, season=season, **how).around)
+        return rows(self._page("around", board, rank=rank, season=season, **how).around)
 
     def between(
         self, board: str, low: Any, high: Any, season: str | None = None, **how: Any
@@ -89,7 +83,7 @@ class Paths:
         self, board: str, scores: list[Any], season: str | None = None
     ) -> list[tuple[int, int]]:
         """How many are better than each score, and how many share it."""
-        page = self._page("count_scores", board, scores=scores, season=season)
+        page = self._page("counts", board, scores=scores, season=season)
         return [(count.better, count.equal) for count in page.counts]
 
     def histogram(self, board: str, edges: list[Any], season: str | None = None) -> list[int]:
@@ -122,6 +116,9 @@ class Paths:
             forward, back = pages(fetch, step)
             assert [row for one in forward for row in one] == table
             assert back == forward[::-1]
+        self._typed.check_pages(
+            table[:step], table[step : 2 * step], board=board, season=season, numbering=numbering
+        )
         for made in self._files(board, season, numbering):
             assert made == table
         if table:
@@ -167,12 +164,14 @@ class Paths:
         shown, true = (ask(board, source=source, **how) for source in Source)
         assert (shown.freshness.source, true.freshness.source) == tuple(Source)
         assert replace(shown, freshness=true.freshness) == true
-        segment, shape = _SHAPES[question]
+        shape = _SHAPES["window" if how.get("rank") is not None else question]
         told = {name: how[name] for name in ("among", "percentile") if name in how}
+        assert isinstance(true, Page | Histogram)
+        self._typed.check(question, board, how, _bare(shape(true, **told)))
         expected = _bare(shape(_public(true), **told))
         tags = set()
         for source, need in _HTTP_NEEDS.items():
-            response = self._get(board, segment, how, need)
+            response = self._get(board, question, how, need)
             answer = response.json()
             assert answer["freshness"]["source"] == source
             assert _bare(answer) == expected
@@ -182,7 +181,7 @@ class Paths:
         return shown
 
     def _get(self, board: str, segment: str, how: dict[str, Any], need: str) -> httpx.Response:
-        given = {_PARAMETERS.get(name, name): value for name, value in how.items()}
+        given = {_REPEATED.get(name, name): value for name, value in how.items()}
         given = {
             name: int(value) if isinstance(value, bool) else value
             for name, value in given.items()
@@ -216,6 +215,7 @@ class Paths:
 
     def _files(self, board: str, season: str | None, numbering: Numbering) -> Iterator[list[Row]]:
         table = b"".join(self.client.export(board, season, format="csv", numbering=numbering))
+        self._typed.check_file(table, board=board, season=season, numbering=numbering)
         yield [
             (int(row["rank"]), row["member"], row["points"])
             for row in csv.DictReader(io.StringIO(table.decode(), newline=""))
@@ -248,9 +248,23 @@ class Paths:
             ]
         distinct = sorted(equal)
         at = {score: before for before, score in zip(better, scores, strict=True)}
-        assert self.counts(board, [f"{score:f}" for score in distinct], season) == [
+        texts = [f"{score:f}" for score in distinct]
+        assert self.counts(board, texts, season) == [
             (at[score], equal[score]) for score in distinct
         ]
+        dense = {score: rank for rank, score in enumerate(dict.fromkeys(scores))}
+        passed = {
+            Numbering.ORDINAL: {score: at[score] + equal[score] for score in distinct},
+            Numbering.COMPETITION: at,
+            Numbering.DENSE: dense,
+        }
+        counted = self._page(
+            "counts", board, scores=texts, season=season, numbering=numbering
+        ).counts
+        if not self.client.board(board).spec.tie_breaks:
+            assert [count.rank - 1 for count in counted] == [
+                passed[numbering][score] for score in distinct
+            ]
         assert self.histogram(board, [f"{score:f}" for score in distinct], season) == [
             0,
             *(equal[score] for score in distinct),

@@ -271,6 +271,7 @@ async def test_reads_are_checked_behind_the_readers_back_and_differences_logged_
     assert page.entries[0].score == "15", "the reader's answer is what it was"
     (entry,) = [entry for entry in logs if entry["event"] == "live_check_differs"]
     assert (entry["board"], entry["season"], entry["log_level"]) == ("b", "all", "error")
+    assert entry["asked"] == {"limit": 10, "around_limit": 5}
 
 
 async def test_no_read_is_checked_where_the_setting_says_so(stopped: Pipeline) -> None:

@@ -144,14 +144,20 @@ def test_a_write_that_is_not_committed_is_not_waited_for_in_vain(stopped: Pipeli
         assert time.monotonic() - began < 30, "it was refused at once"
 
 
-@pytest.mark.parametrize("ask", ["top", "around_rank", "between", "count_scores", "histogram"])
+@pytest.mark.parametrize("ask", ["top", "around", "between", "counts", "histogram"])
 def test_pending_is_refused_where_no_member_is_asked_for(stopped: Pipeline, ask: str) -> None:
     token = write(stopped, {"ann": 7})
-    arguments = {"around_rank": (1,), "count_scores": ([1],), "histogram": ([1],)}.get(ask, ())
+    given: dict[str, Any] = {
+        "around": {"rank": 1},
+        "counts": {"scores": [1]},
+        "histogram": {"edges": [1]},
+    }
 
     with pytest.raises(InvalidInput) as refused:
         getattr(stopped.client, ask)(
-            "b", *arguments, consistency=Consistency.at_least(token, or_pending=True)
+            "b",
+            **given.get(ask, {}),
+            consistency=Consistency.at_least(token, or_pending=True),
         )
 
     assert refused.value.field == "else"
@@ -178,7 +184,7 @@ def test_a_command_says_who_is_pending(
     monkeypatch.setenv("TRUERANK_REDIS_URL", str(stopped.settings.redis_url))
     monkeypatch.setenv("TRUERANK_PREFIX", stopped.settings.prefix)
 
-    status = app.run(["rank", "b", "ann", "--at-least", token, "--else", "pending"])
+    status = app.run(["places", "b", "ann", "--at-least", token, "--else", "pending"])
 
     assert (status, capfd.readouterr().out.splitlines()[2]) == (0, "   -      -  ann, pending")
 
@@ -189,7 +195,7 @@ def test_what_will_never_be_shown_is_not_pending_nor_waited_for(stopped: Pipelin
     epoch, timeline, started = life.split("-")
     other = "0" * 8 if epoch != "0" * 8 else "1" * 8
     past = Token(f"{seen}.{other}-{timeline}-{started}")
-    unknown = [f"{seen}.zzz", f"{seen}.{epoch}-{int(timeline, 16) + 7:08X}-{started}"]
+    unknown = [f"{seen}.{epoch}-{int(timeline, 16) + 7:08X}-{started}"]
 
     def ask(token: str, **how: Any) -> Page:
         needed = Consistency.at_least(Token(token), **how)

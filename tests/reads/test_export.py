@@ -17,10 +17,26 @@ from truerank.cli.app import run
 from truerank.errors import BoardUnknown, DatabaseUnavailable, InvalidInput
 from truerank.exporting import ROWS, Export, event_ids_of
 from truerank.intake.lines import Malformed, Naming, Row, read_events
+from truerank.intake.objects import read_objects
 from truerank.model import Numbering, Order, ScoreEvent, TieBreak
 from truerank.read.exported import Wish
 
+FORMATS = pytest.mark.parametrize("kind", ["csv", "ndjson"])
+# What spreadsheets, quotes and scripts make of ids.
 NAMES = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'quoted", "''twice", "plain", "a,b\n=c"]
+ODD = [
+    *NAMES,
+    'a "b" \\ c',
+    "\u2028",
+    "e\u0301",
+    "é",
+    "null",
+    "007",
+    " ",
+    "\U0001f600",
+    "-0.5",
+    "{}",
+]
 
 
 def exported(pipeline: Pipeline, key: str, **how: Any) -> list[Any]:
@@ -119,51 +135,63 @@ def test_cells_are_inert_in_a_spreadsheet_numbers_stay_numbers_and_import_reads_
     assert [line["member"] for line in ndjson] == NAMES
 
 
+@FORMATS
 def test_the_command_writes_a_file_that_the_import_takes_in(
     idle: Pipeline,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    kind: Any,
 ) -> None:
     monkeypatch.setenv("TRUERANK_DATABASE_URL", str(idle.settings.database_url))
     monkeypatch.setenv("TRUERANK_REDIS_URL", str(idle.settings.redis_url))
     ties = [TieBreak(name="hits"), TieBreak(name="=misses, all", order=Order.ASC)]
-    for key in ("odd", "copy"):
-        idle.client.create_board(key, seasons=["all"], decimals=3, tie_breaks=ties)
-    for i, name in enumerate(NAMES):
-        score, hits_and_misses = f"{i % 3}.5", [i % 2, -i]
-        idle.client.submit_score(
-            "odd", event_id=f"e{i}", member=name, value=score, ties=hits_and_misses
+    for key in ("=odd", "copy"):
+        idle.client.create_board(
+            key, operator="latest", seasons=["all"], decimals=3, tie_breaks=ties
         )
-    file = tmp_path / "odd.csv"
+    scores = ["-9223372036854775.808", "9223372036854775.807", "-0.001", "0"]
+    for i, name in enumerate(ODD):
+        idle.client.submit_score(
+            "=odd",
+            event_id=f"e{i}",
+            member=name,
+            value=scores[i % len(scores)],
+            ties=[i % 2, -i - (2**62)],
+            occurred_at=datetime(1969, 12, 31, 23, 59, 59, i, UTC),
+        )
+    file = tmp_path / f"odd.{kind}"
+    back = ["import", str(file), "--board", "copy", "--exported", "--no-wait"]
 
-    for arguments in (
-        ["export", "odd", "--output", str(file)],
-        ["import", str(file), "--board", "copy", "--exported", "--no-wait"],
-    ):
-        assert run(arguments) == 0
+    assert run(["export", "=odd", "--output", str(file), "--format", kind]) == 0
+    assert f"{len(ODD)} members of =odd, season all, as of" in capsys.readouterr().err
+    first, again = (run(back), run([*back, "--format", kind, "--json"]))
 
-    assert "10 members of odd, season all, as of" in capsys.readouterr().err
+    assert (first, again) == (0, 0)
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (told["applied"], told["duplicate"], told["lines"]) == (0, len(ODD), len(ODD))
     assert list(tmp_path.iterdir()) == [file]
     copied, origin = (
-        [(row.rank, row.member, row.score, row.ties) for row in exported(idle, key)]
-        for key in ("copy", "odd")
+        [(row.rank, row.member, row.score, row.ties, row.reached_at) for row in exported(idle, key)]
+        for key in ("copy", "=odd")
     )
     assert copied == origin
-    assert len({ties for *_, ties in origin}) == len(NAMES)
+    assert len({(row[3], row[4]) for row in origin}) == len(ODD)
 
 
+@FORMATS
 @pytest.mark.parametrize("named", [None, "odd"])
 def test_an_export_is_not_taken_into_the_board_that_it_comes_from(
-    idle: Pipeline, named: str | None
+    idle: Pipeline, named: str | None, kind: Any
 ) -> None:
     idle.client.create_board("odd", seasons=["all"])
     idle.submit("odd", {"=ann": 1})
     installation = idle.client.installation()
-    content = b"".join(exported(idle, "odd", format="csv"))
+    content = b"".join(exported(idle, "odd", format=kind))
+    read_back = {"csv": read_events, "ndjson": read_objects}[kind]
 
     def read(own: str) -> Any:
-        (line,) = read_events(io.BytesIO(content), Naming(board=named, exported=own))
+        (line,) = read_back(io.BytesIO(content), Naming(board=named, exported=own))
         return line
 
     own, other = read(event_ids_of(installation)), read(event_ids_of("another installation"))

@@ -28,7 +28,7 @@ def test_a_name_is_shown_exactly_as_it_was_given_wherever_a_member_is(stopped: P
     assert page.entries[0].profile.details == {"flag": [1, None]}
     assert names(stopped.client.top("b", member="ann")) == [None] * 2
     assert names(stopped.client.around("b", "ann", names=True)) == [MARKUP] * 2
-    assert names(stopped.client.around_rank("b", 1, names=True)) == [MARKUP]
+    assert names(stopped.client.around("b", rank=1, names=True)) == [MARKUP]
     assert names(stopped.client.between("b", names=True)) == [MARKUP]
     assert names(stopped.client.places("b", ["ann", "bob"], names=True)) == [MARKUP, None]
 

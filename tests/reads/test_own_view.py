@@ -20,8 +20,8 @@ def test_the_command_line_says_why_a_member_has_no_place(
         assert run([*words, "--source", "database"]) == 0
         return capsys.readouterr().out
 
-    lines = said("rank", "b", "ann", "bob", "zoe").splitlines()
-    shape = json.loads(said("rank", "b", "ann", "--percentile", "--json"))
+    lines = said("places", "b", "ann", "bob", "zoe").splitlines()
+    shape = json.loads(said("places", "b", "ann", "--percentile", "--json"))
     beside = said("top", "b", "--member", "ann").splitlines()
 
     assert [line.split()[-1] for line in lines[2:5]] == ["banned", "bob", "zoe"]
@@ -29,4 +29,4 @@ def test_the_command_line_says_why_a_member_has_no_place(
     assert shape["places"] == [
         {"rank": None, "member": "ann", "score": None, "state": "banned", "percentile": None}
     ]
-    assert beside[-2].split() == ["-", "-", "ann,", "banned"]
+    assert beside[-3].split() == ["-", "-", "ann,", "banned"]

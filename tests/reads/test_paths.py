@@ -6,7 +6,8 @@ import pytest
 
 from tests.members.conftest import BY
 from tests.projection.pipeline import wait_until
-from tests.reads.paths import Paths, Row, board, rows
+from tests.reads.command_line import Row
+from tests.reads.paths import Paths, board, rows
 from truerank.model import Numbering, Place
 
 ABSENT = Place(member="Z", rank=None, score=None)

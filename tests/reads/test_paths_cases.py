@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from tests.members.conftest import BY
-from tests.reads.paths import Paths, Row, board
+from tests.reads.command_line import Row
+from tests.reads.paths import Paths, board
 from truerank.model import Numbering, Outcome, ScoreEvent
 from truerank.repair.recompute import recompute
 

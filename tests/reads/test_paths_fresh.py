@@ -119,14 +119,14 @@ def test_ones_own_write_is_never_beside_the_old_rank_whichever_node_is_asked(
     at_once = Consistency.at_least(receipt.token, wait_ms=0)
     with another_node(paths) as (client, http):
         for node, service in ((paths.client, paths.http), (client, http)):
-            told = service.get("/v1/boards/b/member", params={**place, "else": "pending"}).json()
+            told = service.get("/v1/boards/b/place", params={**place, "else": "pending"}).json()
             assert told["place"] == {"rank": None, "member": "A", "score": None, "pending": True}
             beside = service.get(TOP, params={**place, "else": "pending"}).json()
             assert (beside["place"]["pending"], beside["around"]) == (True, [])
             (mine,) = node.place("b", "A", consistency=pending).places
             assert (mine.pending, mine.rank, mine.score) == (True, None, None)
 
-            true = service.get("/v1/boards/b/member", params={**place, "wait": "0s"}).json()
+            true = service.get("/v1/boards/b/place", params={**place, "wait": "0s"}).json()
             assert true["place"] == {"rank": 1, "member": "A", "score": "17"}
             listed = service.get(TOP, params={"at_least": receipt.token, "wait": "0s"}).json()
             assert (scores(listed), listed["freshness"]["source"]) == (NEW, "database")
@@ -136,7 +136,7 @@ def test_ones_own_write_is_never_beside_the_old_rank_whichever_node_is_asked(
 
         paths.world.project()
         for node, service in ((paths.client, paths.http), (client, http)):
-            told = service.get("/v1/boards/b/member", params={**place, "else": "pending"}).json()
+            told = service.get("/v1/boards/b/place", params={**place, "else": "pending"}).json()
             assert told["place"] == {"rank": 1, "member": "A", "score": "17"}
             assert told["freshness"]["source"] == "projection"
             assert scores(node.top("b", member="A", consistency=pending)) == NEW
@@ -147,12 +147,12 @@ def routes(member: str = "Z") -> Iterator[tuple[str, dict[str, Any]]]:
     """Every question that HTTP takes about a board, but for its stream."""
     questions: list[tuple[str, dict[str, Any]]] = [
         ("top", {}),
-        ("top", {"member": member, "around": 3}),
-        ("member", {"member": member, "percentile": 1}),
-        ("members", {"member": [member, "Y"], "among": 1, "percentile": 1}),
+        ("top", {"member": member, "around_limit": 3}),
+        ("place", {"member": member, "percentile": 1}),
+        ("places", {"member": [member, "Y"], "among": 1, "percentile": 1}),
         ("around", {"member": member}),
         ("around", {"rank": 1}),
-        ("between", {"min": 0}),
+        ("between", {"score_min": 0}),
         ("counts", {"score": 5}),
         ("histogram", {"edge": [1, 5]}),
     ]
@@ -213,7 +213,7 @@ def test_where_nobody_has_scored_every_answer_is_empty_and_none_is_an_error(
             assert told.get("place", {"rank": None})["rank"] is None
 
     named = [] if season is None else ["--season", season]
-    for words in (["top", "b"], ["rank", "b", "Z"], ["around", "b", "Z"], ["counts", "b", "5"]):
+    for words in (["top", "b"], ["places", "b", "Z"], ["around", "b", "Z"], ["counts", "b", "5"]):
         assert cli(*words, *named) == 0
         assert cli(*words, *named, "--json") == 0
     for kind, content in (
@@ -255,9 +255,9 @@ def test_what_does_not_exist_is_not_found_by_any_question(
         partial(client.place, member="Z"),
         partial(client.places, members=["Z"]),
         partial(client.around, member="Z"),
-        partial(client.around_rank, rank=1),
+        partial(client.around, rank=1),
         client.between,
-        partial(client.count_scores, scores=[5]),
+        partial(client.counts, scores=[5]),
         partial(client.histogram, edges=[5]),
     )
     for source, ask in product(Source, questions):
@@ -275,7 +275,7 @@ def test_what_does_not_exist_is_not_found_by_any_question(
         assert (answer.status_code, answer.json()["code"]) == (404, code), format_
     options = [] if season is None else ["--season", season]
     file = tmp_path / "file"
-    for words in (["top", key], ["rank", key, "Z"], ["export", key, "--output", str(file)]):
+    for words in (["top", key], ["places", key, "Z"], ["export", key, "--output", str(file)]):
         assert cli(*words, *options) == 1
         assert f"error[{code}]" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [], "no file is begun"
@@ -292,7 +292,8 @@ def test_a_live_stream_of_a_board_without_players_begins_and_of_no_board_is_not_
     assert first_event(paths.http, "nowhere") == (404, "")
     assert paths.http.get("/v1/boards/nowhere").status_code == 404
     assert paths.http.get("/v1/boards/nowhere/seasons").status_code == 404
-    assert paths.http.get("/v1/boards/b/seasons").json() == {"board": "b", "seasons": []}
+    none = paths.http.get("/v1/boards/b/seasons").json()
+    assert (none["seasons"], none["freshness"]["source"]) == ([], "database")
     assert paths.http.get("/v1/boards/b/live", params={"season": "2099-01"}).status_code == 422
 
 

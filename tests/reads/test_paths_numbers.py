@@ -88,8 +88,8 @@ def test_no_number_in_json_is_beyond_what_javascript_keeps_whole(paths: Paths) -
     assert [score for _, _, score in paths.table("b")] == [str(large + i) for i in (2, 1, 0)]
     assert paths.world.differences() == []
     queries = [
-        *("", "/top?member=A", "/member?member=A&percentile=1", "/around?member=B", "/seasons"),
-        *("/members?member=A&among=1", f"/between?min={large}", f"/counts?score={large}"),
+        *("", "/top?member=A", "/place?member=A&percentile=1", "/around?member=B", "/seasons"),
+        *("/places?member=A&among=1", f"/between?score_min={large}", f"/counts?score={large}"),
         f"/histogram?edge={large}",
     ]
     replies += [paths.http.get(f"/v1/boards/b{q}").raise_for_status().json() for q in queries]

@@ -18,7 +18,7 @@ QUESTIONS: dict[str, Callable[[truerank.Truerank, Source], Steps[Any]]] = {
     "around": lambda tr, source: tr.operations.around("b", "ann", source=source),
     "place": lambda tr, source: tr.operations.place("b", "ann", source=source),
     "places": lambda tr, source: tr.operations.places("b", ["ann"] * 9, source=source),
-    "scores": lambda tr, source: tr.operations.count_scores("b", [1, 2], source=source),
+    "scores": lambda tr, source: tr.operations.counts("b", [1, 2], source=source),
 }
 BOARD = Board(id=1, group=1, spec=BoardSpec(key="b"))
 SEASON = Season(

@@ -48,7 +48,7 @@ def test_a_score_nobody_has_yet_gets_the_rank_it_would_have(
     idle.settle(projector)
 
     def ask(*scores: int | str, ties: tuple[int, ...] = ()) -> list[tuple[str, int, int]]:
-        page = idle.client.count_scores("laps", scores, ties=ties, source=source)
+        page = idle.client.counts("laps", scores, ties=ties, source=source)
         return [(count.score, count.better, count.equal) for count in page.counts]
 
     assert ask("61.5", "61.499", 60) == [
@@ -63,18 +63,21 @@ def test_a_score_nobody_has_yet_gets_the_rank_it_would_have(
 @pytest.mark.parametrize(
     ("ask", "field"),
     [
-        (lambda idle: idle.client.count_scores("b", ["x"]), "score"),
-        (lambda idle: idle.client.count_scores("b", [1.5]), "score"),
-        (lambda idle: idle.client.count_scores("b", ["1.5"]), "score"),
-        (lambda idle: idle.client.count_scores("b", [2**63]), "score"),
-        (lambda idle: idle.client.count_scores("b", [1], ties=[1]), "ties"),
-        (lambda idle: idle.client.count_scores("b", range(1001)), "scores"),
+        (lambda idle: idle.client.counts("b", ["x"]), "scores"),
+        (lambda idle: idle.client.counts("b", [1.5]), "scores"),
+        (lambda idle: idle.client.counts("b", ["1.5"]), "scores"),
+        (lambda idle: idle.client.counts("b", [2**63]), "scores"),
+        (lambda idle: idle.client.counts("b", [1], ties=[1]), "ties"),
+        (lambda idle: idle.client.counts("b", range(1001)), "scores"),
         (lambda idle: idle.client.between("b", "1e400"), "score_min"),
         (lambda idle: idle.client.between("b", None, True), "score_max"),  # noqa: FBT003
+        (lambda idle: idle.client.between("b", 2, 1), "score_min"),
+        (lambda idle: idle.client.histogram("b", [2**63]), "edges"),
+        (lambda idle: idle.client.histogram("b", range(1001)), "edges"),
         (lambda idle: idle.client.histogram("b", [3, 3]), "edges"),
         (lambda idle: idle.client.histogram("b", [3, 2]), "edges"),
-        (lambda idle: idle.client.around_rank("b", 0), "rank"),
-        (lambda idle: idle.client.around_rank("b", 1, limit=1001), "limit"),
+        (lambda idle: idle.client.around("b", rank=0), "rank"),
+        (lambda idle: idle.client.around("b", rank=1, limit=1001), "limit"),
     ],
 )
 def test_what_no_board_can_hold_is_refused(
@@ -97,7 +100,7 @@ def test_the_ends_of_64_bits_are_scores_like_any_other(
     idle.settle(projector)
 
     for order in ("asc", "desc"):
-        counts = idle.client.count_scores(order, [least, most], source=source).counts
+        counts = idle.client.counts(order, [least, most], source=source).counts
         assert [(c.better, c.equal) for c in counts] == (
             [(0, 1), (2, 1)] if order == "asc" else [(2, 1), (0, 1)]
         )
@@ -115,9 +118,9 @@ def test_a_board_without_players_has_answers_too(
     idle.client.create_board("empty", seasons=["all"])
     idle.settle(projector)
 
-    assert idle.client.around_rank("empty", 1, source=source).around == ()
+    assert idle.client.around("empty", rank=1, source=source).around == ()
     assert idle.client.between("empty", 0, source=source).matching == 0
-    assert idle.client.count_scores("empty", [5], source=source).counts[0].better == 0
+    assert idle.client.counts("empty", [5], source=source).counts[0].better == 0
     assert [b.members for b in idle.client.histogram("empty", [5], source=source).buckets] == [0, 0]
     page = idle.client.top("empty", source=source)
     assert (page.entries, page.next, page.previous) == ((), None, None)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from tests.cli.commands import Command
 from tests.projection.pipeline import Pipeline, differences, wait_until
@@ -72,6 +73,18 @@ def test_a_pass_mends_and_is_counted_and_noted(shown: Pipeline) -> None:
     noted = found(shown)
     assert (noted["checked"], noted["drift"], noted["unrepaired"]) == (3, 1, 0)
     assert differences(shown) == []
+
+
+def test_the_log_tells_what_differs_and_names_nobody(shown: Pipeline) -> None:
+    its_score(target(shown, "bob"))
+
+    with structlog.testing.capture_logs() as logs:
+        pass_on(shown, Routine(shown.settings), Counting())
+
+    (entry,) = [entry for entry in logs if entry["event"] == "projection_differs"]
+    assert (entry["board"], entry["kind"], entry["repaired"]) == ("b", "corrupt", True)
+    assert entry["source"]["score"] == "20"
+    assert "bob" not in str(logs)
 
 
 def test_what_is_ahead_is_told_and_left(shown: Pipeline) -> None:

@@ -1,5 +1,6 @@
 """A season is open, sealed, final; what it came to is stored once, and nothing moves it."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -13,6 +14,7 @@ from truerank.errors import (
     InvalidInput,
     NotSettled,
     SeasonFinal,
+    SeasonNotBegun,
     SeasonNotOver,
     SeasonSealed,
     SeasonUnknown,
@@ -123,6 +125,64 @@ def test_a_sealed_season_is_opened_again_and_a_final_one_is_not(months: Months) 
     assert months.settled() == [(1, "A", "5")]
 
 
+def test_sql_corrects_a_sealed_season_like_python_and_a_final_one_not(months: Months) -> None:
+    months.rules(hold="1 day")
+    months.submit(("e1", "A", 50), ("e2", "A", 1), ("e3", "B", 9))
+    months.close()
+    void = "SELECT DISTINCT outcome, code FROM truerank.void_events('b', ARRAY[%s], 'kim', 'bot')"
+    amend = (
+        "SELECT DISTINCT outcome, code FROM truerank.correct_events("
+        "'b', ARRAY['e3'], ARRAY['c1'], ARRAY[8], NULL, 'kim', 'typo')"
+    )
+
+    taken = [months.conn.execute(each).fetchall() for each in (void % "'e1'", amend)]
+    months.close(now=True, reason="looked at")
+    refused = months.conn.execute(void % "'e2'").fetchall()
+
+    assert taken == [[("applied", None)]] * 2
+    assert refused == [("refused", "season_final")]
+    assert months.settled() == [(1, "B", "8"), (2, "A", "1")]
+
+
+def test_a_season_opened_again_takes_events_whatever_the_grace(months: Months) -> None:
+    months.submit(("e1", "A", 5))
+    months.conn.execute("UPDATE truerank.board SET created_at = '2024-01-01'")
+    months.rules(late_grace="1 day", hold="2 days", auto_close=True)
+    june = months.close()
+    (sealed,) = months.submit(("e2", "A", 6))
+    (over,) = months.submit(("e3", "A", 6), month=7)
+
+    reopened = [months.tr.reopen_season("b", label, **BY) for label in ("2024-06", "2024-07")]
+    again = months.tr.reopen_season("b", "2024-07", **BY)
+    late = [months.submit(("e4", "A", 7))[0], months.submit(("e5", "A", 8), month=7)[0]]
+    (may,) = months.submit(("e6", "A", 6), month=5)
+
+    assert june.state == "sealed"
+    assert (sealed.code, over.code, may.code) == ("season_sealed", "season_over", "season_over")
+    assert (reopened, again) == ([True, True], False)
+    assert [receipt.code for receipt in late] == [None, None]
+    # Nor is one that somebody opened before anything was due.
+    assert months.tr.reopen_season("b", f"{datetime.now(UTC):%Y-%m}", **BY) is False
+    months.close("2024-07", now=True, reason="all are there")
+    (too_late,) = months.submit(("e7", "A", 9), month=7)
+    assert too_late.code == "season_final"
+    assert months.settled("2024-07") == [(1, "A", "8")]
+
+
+def test_a_season_that_has_not_begun_is_closed_by_nobody(months: Months) -> None:
+    label = f"{datetime.now(UTC).year + 2}-01"
+    start = datetime.now(UTC) + timedelta(days=2)
+    months.tr.create_season("b", "cup", start, start + timedelta(days=1))
+
+    for each in (label, "cup"):
+        with pytest.raises(SeasonNotOver) as early:
+            months.close(each)
+        with pytest.raises(SeasonNotBegun):
+            months.close(each, now=True, reason="by mistake")
+        assert early.value.ready_at is not None
+        assert months.tr.season("b", each).state == "open"
+
+
 def test_a_final_season_is_not_settled_again(months: Months) -> None:
     months.submit(("e1", "A", 5))
     months.close()
@@ -191,6 +251,33 @@ def test_a_ban_that_is_over_keeps_nobody_out(months: Months) -> None:
     months.close()
 
     assert months.settled() == [(1, "A", "5")]
+
+
+def test_a_ban_that_is_over_keeps_nobody_out_while_somebody_holds_its_row(
+    months: Months, connect: Callable[..., Connection]
+) -> None:
+    months.submit(("e1", "A", 5), ("e2", "B", 4), ("e3", "C", 3), ("e4", "D", 9))
+    until = datetime.now(UTC) + timedelta(hours=1)
+    months.tr.hide_member("B", timeout_s=0.0, **BY)
+    for member in "ABC":
+        months.tr.ban_member(member, until=until, timeout_s=0.0, **BY)
+    months.conn.execute("UPDATE truerank.member_state SET until = now() WHERE member <> 'C'")
+    holder = connect()
+
+    with holder.transaction():
+        holder.execute("SELECT FROM truerank.member_state FOR UPDATE")
+        months.close()
+        assert months.settled() == [(1, "D", "9"), (2, "A", "5")]
+        excluded = months.tr.settlement_excluded("b", "2024-06").excluded
+        assert [(each.member, each.why) for each in excluded] == [("B", "hidden"), ("C", "banned")]
+
+    months.conn.execute("UPDATE truerank.member_state SET until = now() WHERE member = 'C'")
+    with holder.transaction():
+        holder.execute("SELECT FROM truerank.member_state FOR UPDATE")
+        (revised,) = months.tr.revise_season("b", "2024-06", **BY)
+        assert (revised.revision, revised.changed) == (2, 1)
+        assert months.settled() == [(1, "D", "9"), (2, "A", "5"), (3, "C", "3")]
+    assert months.proven() == [(1, True, True), (2, True, True)]
 
 
 def test_nothing_that_happens_to_a_member_moves_what_is_settled(months: Months) -> None:

@@ -64,8 +64,10 @@ def test_what_may_not_be_closed_is_refused_with_its_code(months: Months, run: Ru
     months.rules(late_grace="100000 days")
     too_early = run("season", "close", "b", "2024-06")
     without_reason = run("season", "close", "b", "2024-06", "--now")
+    not_begun = run("season", "close", "b", "2131-01", "--now", "--reason", "by mistake")
 
-    assert (too_early[0], without_reason[0]) == (1, 1)
+    assert (too_early[0], without_reason[0], not_begun[0]) == (1, 1, 1)
+    assert "error[season_not_begun]" in not_begun[1]
     assert "error[season_not_over]" in too_early[1]
     assert "error[invalid_input]" in without_reason[1]
     assert months.tr.season("b", "2024-06").state == "open"
@@ -96,7 +98,7 @@ def test_awards_are_ruled_listed_and_acknowledged(months: Months, run: Run) -> N
     listed = run("award", "list", "b", "2024-06")
     change = listed[1]["awards"][0]["change"]
     done = run("award", "acknowledge", change, "--actor", "payer")
-    still_open = run("award", "list", "--open")
+    still_open = run("award", "list", "--unacknowledged")
 
     assert (made[1]["made"], dropped[1]["dropped"]) == (True, True)
     assert [rule["name"] for rule in rules[1]["rules"]] == ["gold", "most"]

@@ -125,6 +125,18 @@ def test_a_custom_season_closes_by_itself(months: Months) -> None:
     assert [each.season for each in months.tr.close_due(actor="test")] == ["cup"]
 
 
+def test_a_custom_season_that_was_over_when_it_was_made_is_left_to_people(months: Months) -> None:
+    switch_on(months, days_ago(0))
+    months.conn.execute("UPDATE truerank.board SET auto_close_from = now() - interval '9 days'")
+    now = datetime.now(UTC)
+    months.tr.create_season("b", "cup", now - timedelta(days=8), now - timedelta(days=7))
+
+    assert "cup" not in due(months)
+    months.conn.execute("UPDATE truerank.ranking SET made_at = starts_at WHERE season = 'cup'")
+    months.conn.execute("UPDATE truerank.board SET close_next_at = NULL")
+    assert "cup" in due(months)
+
+
 def test_a_season_opened_by_hand_is_closed_by_hand(months: Months) -> None:
     switch_on(months, days_ago(40), hold="1 day")
     first, *_ = [each.season for each in months.tr.close_due(actor="test")]

@@ -89,7 +89,7 @@ def test_a_season_is_closed_paid_out_and_revised_over_http(
     assert paid == {"acknowledged": 3}
 
     revised = ok(http.post(REVISE, json={**JUNE, **BY, "void": ["eA"]}))
-    opened = ok(http.get("/v1/awards", params={"open": "1"}))["awards"]
+    opened = ok(http.get("/v1/awards", params={"unacknowledged": "1"}))["awards"]
     assert [(e["season"], e["revision"], e["changed"]) for e in revised["revised"]] == [
         ("2024-06", 2, 4)
     ]
@@ -115,6 +115,25 @@ def test_a_season_is_closed_paid_out_and_revised_over_http(
     assert ok(http.post("/v1/seasons/close-due", json={"actor": "ann"})) == {"closed": []}
 
 
+def test_a_season_and_its_settlements_fit_whoever_closed_it(
+    months: Months, public: httpx.Client
+) -> None:
+    months.submit(("e1", "A", 5))
+    ok(public.get("/v1/boards/b/top", params=JUNE))
+    before = ok(public.get(SETTLEMENTS, params=JUNE))
+
+    months.close()
+    final = ok(public.get(SETTLEMENTS, params=JUNE))
+    months.tr.revise_season("b", "2024-06", void=["e1"], actor="ann", reason="a bot")
+    revised = ok(public.get(SETTLEMENTS, params=JUNE))
+
+    assert (before["season"]["state"], before["settlements"]) == ("open", [])
+    for answer, revision in ((final, 1), (revised, 2)):
+        assert (answer["season"]["state"], answer["season"]["revision"]) == ("final", revision)
+        assert answer["settlements"][0]["revision"] == revision
+        assert answer["season"]["settled_at"] == answer["settlements"][0]["settled_at"]
+
+
 def test_what_makes_no_sense_is_refused_with_the_name_of_it(
     months: Months, http: httpx.Client, conn: Connection
 ) -> None:
@@ -122,6 +141,9 @@ def test_what_makes_no_sense_is_refused_with_the_name_of_it(
     now = f"{conn.execute('SELECT now()').fetchall()[0][0]:%Y-%m}"
     assert refused(http.post(CLOSE, json={"season": now, "actor": "ann"}))[:2] == (
         409, "season_not_over",
+    )  # fmt: skip
+    assert refused(http.post(CLOSE, json={"season": "2131-01", "now": True, **BY})) == (
+        409, "season_not_begun", "season",
     )  # fmt: skip
     assert refused(http.post(CLOSE, json={**JUNE, "actor": "ann", "now": True})) == (
         422, "invalid_input", "reason",
@@ -150,7 +172,7 @@ def test_what_makes_no_sense_is_refused_with_the_name_of_it(
     )  # fmt: skip
     for params, field in (
         ({"after": "-1"}, "after"), ({"after": "x"}, "after"), ({"season": "2024-06"}, "board"),
-        ({"open": "yes"}, "open"), ({"who": "A"}, "who"),
+        ({"unacknowledged": "yes"}, "unacknowledged"), ({"who": "A"}, "who"),
     ):  # fmt: skip
         assert refused(http.get("/v1/awards", params=params)) == (422, "invalid_input", field)
     for body, field in (
@@ -180,4 +202,4 @@ def test_a_server_for_everybody_does_none_of_it(months: Months, public: httpx.Cl
     assert months.tr.season("b", "2024-06").state == "open"
     months.close()
     (settlement,) = ok(public.get(SETTLEMENTS, params=JUNE))["settlements"]
-    assert "actor" not in settlement
+    assert not {"actor", "reason", "excluded"} & set(settlement)

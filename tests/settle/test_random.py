@@ -124,13 +124,34 @@ def check_awards(tr: truerank.Truerank, revision: int) -> None:
     assert given == entitled(found.places, ascending=ascending)
 
 
+def merged_into(tr: truerank.Truerank, member: str) -> str | None:
+    """Whom a member's events count for now."""
+    return next((said.merged_into for said in tr.member_states(member) if said.merged_into), None)
+
+
+def seen(place: SettledPlace) -> tuple[object, ...]:
+    """A place, but not whose it is."""
+    return (place.ordinal, place.competition, place.dense, place.score, place.reached_at)
+
+
 def check_changes(tr: truerank.Truerank, since: int, revision: int) -> None:
     """Two revisions differ in what is told, in slices of any size."""
     before, now = (
         {p.member: p for p in tr.settlement_places("b", SEASON, number).places}
         for number in (since, revision)
     )
-    differ = {m for m in before.keys() | now.keys() if before.get(m) != now.get(m)}
+    # Who was merged into somebody who had no place then is that one now.
+    owners = {m: merged_into(tr, m) for m in before.keys() - now.keys()}
+    known = before.keys()
+    before = {
+        owner if (owner := owners.get(m)) in now and owner not in known else m: place
+        for m, place in before.items()
+    }
+    differ = {
+        m
+        for m in before.keys() | now.keys()
+        if m not in before or m not in now or seen(before[m]) != seen(now[m])
+    }
     told, cursor = [], None
     while True:
         part = tr.settlement_changes("b", SEASON, revision, since=since, limit=3, cursor=cursor)

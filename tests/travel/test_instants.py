@@ -201,7 +201,7 @@ def test_neighbourhoods_and_places_are_those_of_the_instant(past: Past) -> None:
     assert [(entry.member, entry.rank) for entry in window.around] == [
         ("m7", 8), ("m8", 9), ("m9", 10),
     ]  # fmt: skip
-    window = past.tr.around_rank("b", 2, limit=3, as_of=then, since=then)
+    window = past.tr.around("b", rank=2, limit=3, as_of=then, since=then)
     assert [(e.member, e.rank, e.rank_before) for e in window.around] == [
         ("m0", 1, 1), ("m1", 2, 2), ("m2", 3, 3),
     ]  # fmt: skip
@@ -336,7 +336,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "max age": ({"consistency": Consistency.max_age(1000)}, "max_age"),
     "monotonic": ({"consistency": Consistency.monotonic_after(None)}, "monotonic"),
     "cursor": ({"cursor": "anything"}, "cursor"),
-    "cohort": ({"cohort": 1}, "cohort"),
 }
 
 

@@ -56,10 +56,11 @@ def test_a_member_has_no_more_events_in_a_minute_than_the_board_allows(
 
 # SEA-9
 def test_a_bounded_season_takes_no_events_longer_than_the_grace_after_its_end(
-    tr: truerank.Truerank,
+    tr: truerank.Truerank, conn: Connection
 ) -> None:
     tr.create_board("b", seasons=["all", "day"])
     tr.update_board("b", {"late_grace": "2 days"}, **BY)
+    conn.execute("UPDATE truerank.board SET created_at = now() - interval '1 year'")
     now = datetime.now(UTC)
 
     assert refusal(tr, "b", "e1", occurred_at=now - timedelta(days=2)) is None
@@ -68,6 +69,38 @@ def test_a_bounded_season_takes_no_events_longer_than_the_grace_after_its_end(
     places = [tr.place("b", "ann", season, source="database") for season in ("all", late)]
     assert [page.places[0].score for page in places] == ["1", "1"]
     assert tr.top("b", f"{now:%Y-%m-%d}", source="database").total == 0
+
+
+def test_history_comes_into_seasons_that_were_over_before_there_was_the_board(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all", "month"])
+    conn.execute("UPDATE truerank.board SET created_at = '2024-07-03'")
+    tr.update_board("b", {"late_grace": "2 days"}, **BY)
+    june, july = datetime(2024, 6, 30, tzinfo=UTC), datetime(2024, 7, 1, tzinfo=UTC)
+
+    assert refusal(tr, "b", "e1", occurred_at=june) is None
+    assert refusal(tr, "b", "e2", occurred_at=july) == "season_over"
+    # Somebody who came with an event of June was refused while the board was there.
+    tr.update_board("b", {"late_grace": "3 days"}, **BY)
+    assert refusal(tr, "b", "e3", occurred_at=june) == "season_over"
+    tr.update_board("b", {"late_grace": "2 days"}, **BY)
+    tr.close_season("b", "2024-06", **BY)
+    assert refusal(tr, "b", "e4", occurred_at=june) == "season_final"
+
+
+def test_history_comes_into_a_custom_season_that_was_over_when_it_was_made(
+    tr: truerank.Truerank, conn: Connection
+) -> None:
+    tr.create_board("b", seasons=["all"])
+    conn.execute("UPDATE truerank.board SET created_at = '2024-01-01'")
+    tr.update_board("b", {"late_grace": "2 days"}, **BY)
+    bounds = datetime(2024, 6, 1, tzinfo=UTC), datetime(2024, 7, 1, tzinfo=UTC)
+    tr.create_season("b", "cup", *bounds)
+
+    assert refusal(tr, "b", "e1", occurred_at=bounds[0]) is None
+    conn.execute("UPDATE truerank.ranking SET made_at = starts_at WHERE season = 'cup'")
+    assert refusal(tr, "b", "e2", occurred_at=bounds[0]) == "season_over"
 
 
 def test_events_beyond_the_retention_are_refused_and_stored_ones_stay_duplicates(

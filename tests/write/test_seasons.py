@@ -113,14 +113,30 @@ def test_the_last_day_of_a_month_counts_and_the_months_add_up(
     tr.create_board("b", seasons=("all", "month"), zone="America/New_York")
     october = [at(f"2023-10-{1 + n * 29 // 18:02}T12:00-04:00") for n in range(19)]
     last = [at("2023-10-31T08:00-04:00"), at("2023-10-31T23:30-04:00")]
+    leap = [at("2024-02-29T23:59-05:00"), at("2024-03-01T00:00-05:00")]
+    instants = [*october, *last, *leap]
 
-    labels(conn, "b", *october, *last, at("2024-02-29T23:59-05:00"), at("2024-03-01T00:00-05:00"))
+    truerank.submit_scores(
+        conn,
+        "b",
+        [
+            ScoreEvent(event_id=f"{m}{n}", member=m, value=value, occurred_at=instant)
+            for n, instant in enumerate(instants)
+            for m, value in (("A", 1), ("B", n))
+        ],
+    )
 
     scores = {
-        label: tr.top("b", label, source="database").entries[0].score
+        label: {e.member: int(e.score) for e in tr.top("b", label, source="database").entries}
         for label in ("all", "2023-10", "2024-02", "2024-03")
     }
-    assert scores == {"all": "23", "2023-10": "21", "2024-02": "1", "2024-03": "1"}
+    whole = scores.pop("all")
+    assert {label: score["A"] for label, score in scores.items()} == {
+        "2023-10": 21, "2024-02": 1, "2024-03": 1
+    }  # fmt: skip
+    assert whole == {"A": 23, "B": sum(range(23))}
+    for member, total in whole.items():
+        assert sum(score[member] for score in scores.values()) == total
 
 
 # SEA-8

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Group, Parameter
-from cyclopts.exceptions import CycloptsError
+from cyclopts.exceptions import CycloptsError, UnknownOptionError
 
 from truerank.cli import (
     attach,
@@ -134,9 +134,17 @@ _COMMANDS = (
         ),
     ),
     (
-        "rank",
-        reading.rank,
-        ("truerank rank project-a ada", "truerank rank project-a ada bao --season 2026-11"),
+        "place",
+        reading.place,
+        ("truerank place project-a ada", "truerank place project-a ada --percentile --json"),
+    ),
+    (
+        "places",
+        reading.places,
+        (
+            "truerank places project-a ada bao --season 2026-11",
+            "truerank places project-a ada bao --among",
+        ),
     ),
     (
         "around",
@@ -150,7 +158,7 @@ _COMMANDS = (
     (
         "between",
         reading.between,
-        ("truerank between project-a --min 100 --max 200",),
+        ("truerank between project-a --score-min 100 --score-max 200",),
     ),
     (
         "counts",
@@ -356,6 +364,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except CycloptsError as exc:
         complain("usage", str(exc))
+        if isinstance(exc, UnknownOptionError):
+            note("A board, member or label that begins with - follows --, as in `place b -- -x`.")
         note("`truerank --help` and `truerank COMMAND --help` show what there is.")
         return _USAGE
     except TruerankError as exc:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
 from truerank.cli.exporting import written
-from truerank.cli.options import Given, Json, Numbers, Period
+from truerank.cli.options import CohortNumber, CohortOf, Given, Json, Numbers, Period
 from truerank.cli.output import escaped, note, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule, Numbering
@@ -113,7 +113,9 @@ def show(
     /,
     *,
     after: int = 0,
-    unacknowledged: Annotated[bool, Parameter(name="--open", negative=())] = False,
+    unacknowledged: Annotated[bool, Parameter(negative=())] = False,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -135,6 +137,8 @@ def show(
             after=found[-1].change if found else after,
             limit=_PAGE,
             unacknowledged=unacknowledged,
+            cohort=cohort,
+            cohort_of=cohort_of,
         ):
             found += page
     if json:
@@ -169,7 +173,9 @@ def export(
     after: int = 0,
     kind: Annotated[Literal["csv", "ndjson"], Parameter(name="--format")] = "csv",
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
-    unacknowledged: Annotated[bool, Parameter(name="--open", negative=())] = False,
+    unacknowledged: Annotated[bool, Parameter(negative=())] = False,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
     given: Given,
 ) -> None:
     """Write what members got to a file, in the order in which it was given or withdrawn.
@@ -201,7 +207,13 @@ def export(
         if kind == "csv":
             file.write(csv_line(_COLUMNS))
         while page := client.awards(
-            board, season, after=after, limit=_PAGE, unacknowledged=unacknowledged
+            board,
+            season,
+            after=after,
+            limit=_PAGE,
+            unacknowledged=unacknowledged,
+            cohort=cohort,
+            cohort_of=cohort_of,
         ):
             for award in page:
                 shape = award_json(award)
@@ -260,7 +272,10 @@ COMMANDS = (
     (
         "list",
         show,
-        ("truerank award list contest 2026-11", "truerank award list --open --after 120 --json"),
+        (
+            "truerank award list contest 2026-11",
+            "truerank award list --unacknowledged --after 120 --json",
+        ),
     ),
     ("export", export, ("truerank award export contest 2026-11 --output medals.csv",)),
     ("acknowledge", acknowledge, ("truerank award acknowledge 121 122",)),

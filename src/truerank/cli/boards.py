@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cyclopts import Parameter
 
 from truerank.cli.options import Given, Json, Seasons, words
-from truerank.cli.output import pairs, say, shown, table, write_json
+from truerank.cli.output import pairs, say, say_freshness, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.instants import read_instant
-from truerank.model import Board, Order, Season, TieBreak
-from truerank.read.shapes import board_json, season_json
+from truerank.model import Board, Order, TieBreak
+from truerank.read.shapes import board_json, season_json, seasons_json
 
 _PAGE = 1000
 
@@ -139,27 +139,30 @@ def list_seasons(
         board: The board's key.
         period: Only seasons of this length.
     """
-    seasons: list[Season] = []
     with given.client() as client:
         zone = client.board(board).spec.zone
+        seasons = client.seasons(board, period=period, limit=_PAGE)
         while page := client.seasons(board, period=period, limit=_PAGE, offset=len(seasons)):
             seasons += page
     if json:
-        write_json({"board": board, "seasons": [season_json(season) for season in seasons]})
+        write_json(seasons_json(board, seasons))
         return
+    frozen = any(season.frozen_at is not None for season in seasons)
     rows = [
         (
             season.period,
             season.state,
             _local(season.starts_at, zone),
             _local(season.ends_at, zone),
+            *(["-" if season.frozen_at is None else _local(season.frozen_at, zone)] * frozen),
             shown(season.label),
         )
         for season in seasons
     ]
-    headers = ("period", "state", "starts", "ends", "season")
+    headers = ("period", "state", "starts", "ends", *(["frozen"] * frozen), "season")
     for line in table(headers, rows, left=" ".join(headers)):
         say(line)
+    say_freshness(seasons.freshness)
 
 
 def create_season(

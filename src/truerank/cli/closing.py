@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
-from truerank.cli.options import Given, Json
+from truerank.cli.options import CohortNumber, CohortOf, Given, Json
 from truerank.cli.output import duration_words, escaped, note, pairs, say, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Close, Excluded, Season, Settlement, SettlementChange, Writer
@@ -125,7 +125,7 @@ def reopen(
     json: Json = False,
     given: Given,
 ) -> None:
-    """Let a sealed season take events again; a final one stays final.
+    """Let a season take events again, sealed or beyond its late_grace; a final one stays final.
 
     It isn't closed by itself afterwards: close it.
 
@@ -141,8 +141,17 @@ def reopen(
         say(f"season {shown(season)} {'takes events again' if reopened else 'is open'}")
 
 
-def show(board: str, season: str, /, *, json: Json = False, given: Given) -> None:
-    """Show the state of a season, and what it came to.
+def show(
+    board: str,
+    season: str,
+    /,
+    *,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show the state of a season, and what it, or one of its cohorts, came to.
 
     Args:
         board: The board's key.
@@ -150,7 +159,7 @@ def show(board: str, season: str, /, *, json: Json = False, given: Given) -> Non
     """
     with given.client() as client:
         found = client.season(board, season)
-        settlements = client.settlements(board, season)
+        settlements = client.settlements(board, season, cohort=cohort, cohort_of=cohort_of)
     _answer(board, found, settlements, json=json)
 
 
@@ -212,6 +221,8 @@ def changes(
     *,
     revision: Revision = None,
     since: Annotated[int | None, Parameter(show_default=False)] = None,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -226,10 +237,14 @@ def changes(
     """
     found: list[SettlementChange] = []
     with given.client() as client:
-        page = client.settlement_changes(board, season, revision, since=since, limit=_PAGE)
+        page = client.settlement_changes(
+            board, season, revision, since=since, limit=_PAGE, cohort=cohort, cohort_of=cohort_of
+        )
         found += page.changes
         while page.next is not None:
-            page = client.settlement_changes(board, season, limit=_PAGE, cursor=page.next)
+            page = client.settlement_changes(
+                board, season, limit=_PAGE, cursor=page.next, cohort=page.cohort
+            )
             found += page.changes
     if json:
         write_json(
@@ -237,6 +252,7 @@ def changes(
                 "since": page.since,
                 "revision": page.revision,
                 "changes": [settlement_change_json(each) for each in found],
+                **_cohort(page.cohort),
             }
         )
         return
@@ -256,7 +272,15 @@ def changes(
 
 
 def excluded(
-    board: str, season: str, /, *, revision: Revision = None, json: Json = False, given: Given
+    board: str,
+    season: str,
+    /,
+    *,
+    revision: Revision = None,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
+    json: Json = False,
+    given: Given,
 ) -> None:
     """List the members who had a score and no place when a season was settled, and why.
 
@@ -266,13 +290,23 @@ def excluded(
     """
     found: list[Excluded] = []
     with given.client() as client:
-        page = client.settlement_excluded(board, season, revision, limit=_PAGE)
+        page = client.settlement_excluded(
+            board, season, revision, limit=_PAGE, cohort=cohort, cohort_of=cohort_of
+        )
         found += page.excluded
         while page.next is not None:
-            page = client.settlement_excluded(board, season, limit=_PAGE, cursor=page.next)
+            page = client.settlement_excluded(
+                board, season, limit=_PAGE, cursor=page.next, cohort=page.cohort
+            )
             found += page.excluded
     if json:
-        write_json({"revision": page.revision, "excluded": [excluded_json(each) for each in found]})
+        write_json(
+            {
+                "revision": page.revision,
+                "excluded": [excluded_json(each) for each in found],
+                **_cohort(page.cohort),
+            }
+        )
         return
     rows = [(each.why, _or_dash(each.score), shown(each.member)) for each in found]
     for line in table(("why", "score", "member"), rows, left="why member"):
@@ -280,6 +314,9 @@ def excluded(
 
 
 def _answer(board: str, season: Season, settlements: Sequence[Settlement], *, json: bool) -> None:
+    from truerank.read.revisions import as_settled
+
+    season = as_settled(season, settlements)
     if json:
         write_json(
             {
@@ -298,6 +335,7 @@ def _answer(board: str, season: Season, settlements: Sequence[Settlement], *, js
         rows.append(("held until", time_text(season.hold_until) or "-"))
     for each in settlements:
         rows += [
+            *([] if each.cohort is None else [("cohort", str(each.cohort))]),
             ("revision", str(each.revision)),
             ("  settled", f"{time_text(each.settled_at)} by {escaped(each.actor)}"),
             ("  reason", escaped(each.reason)),
@@ -308,6 +346,10 @@ def _answer(board: str, season: Season, settlements: Sequence[Settlement], *, js
         ]
     for line in pairs(rows):
         say(line)
+
+
+def _cohort(number: int | None) -> dict[str, int]:
+    return {} if number is None else {"cohort": number}
 
 
 def _or_dash(value: object) -> str:

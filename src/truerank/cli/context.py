@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truerank.errors import SettingsInvalid
+from truerank.errors import DatabaseUnavailable, SettingsInvalid
 
 if TYPE_CHECKING:
+    import threading
+
     from truerank.client import Truerank
     from truerank.embedded import Engines
     from truerank.settings import Settings
 
 _CONNECT_S_MAX = 10
+_GO_ON_S = 2  # after which one goes on without
+_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Installation:
 
     settings: "Settings"
     engines: "Engines | None"
+    missed: str | None = None  # why PostgreSQL doesn't answer, where one goes on without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,7 @@ class Context:
 
     @contextmanager
     def installation(
-        self, *, project: bool, level: str = "warning", check: bool = True
+        self, *, project: bool, level: str = "warning", check: bool = True, away: bool = False
     ) -> Iterator[Installation]:
         """Both stores, for the length of a command.
 
@@ -89,15 +94,22 @@ class Context:
                 works meanwhile.
             level: as in `settings`.
             check: fail at once where the variables' database does not answer.
+            away: where it doesn't, go on without: what is served comes from Redis.
 
         Raises:
             SettingsInvalid, EngineError: there is nothing to run on.
         """
         settings = self.settings(level=level)
         if settings.database_url is not None:
+            missed = None
             if check:
-                _check(settings.database_url)
-            yield Installation(settings=settings, engines=None)
+                try:
+                    check_database(settings.database_url, wait_s=_GO_ON_S if away else None)
+                except DatabaseUnavailable as exc:
+                    if not away:
+                        raise
+                    missed = exc.message
+            yield Installation(settings=settings, engines=None, missed=missed)
             return
         from truerank.cli.foreground import telling_of_owner
         from truerank.embedded import start_engines
@@ -123,6 +135,35 @@ class Context:
         ):
             yield client
 
+    @contextmanager
+    def reader(self, *, project: bool) -> "Iterator[Truerank]":
+        """A client that only reads, even if PostgreSQL doesn't answer; `project` as there."""
+        from truerank.cli.output import note
+        from truerank.client import Truerank
+
+        with (
+            self.installation(project=project, away=True) as installation,
+            Truerank(installation.settings) as client,
+        ):
+            if installation.missed is not None:
+                note(f"{installation.missed}; Redis is asked alone")
+            yield client
+
+
+def await_schema(database_url: str, stop: "threading.Event") -> None:
+    """Look at the schema as soon as PostgreSQL answers; return then, or when `stop` is set.
+
+    Raises:
+        SchemaMismatch: it isn't of this release: what runs on it must end.
+    """
+    while not stop.is_set():
+        try:
+            check_database(database_url, wait_s=_GO_ON_S)
+        except DatabaseUnavailable:
+            stop.wait(_AGAIN_S)
+        else:
+            return
+
 
 def _check_addresses(settings: "Settings") -> None:
     """Refuse addresses that can't be read, before each driver complains in its own way."""
@@ -140,16 +181,25 @@ def _check_addresses(settings: "Settings") -> None:
         raise SettingsInvalid(f"TRUERANK_REDIS_URL: {exc}") from exc
 
 
-def _check(database_url: str) -> None:
-    """Fail at once, with the cause, where a pool would try for seconds."""
+def check_database(database_url: str, *, wait_s: int | None = None) -> None:
+    """Fail at once, with the cause, where a pool would try for seconds.
+
+    Args:
+        database_url: whose server is asked.
+        wait_s: for a server that doesn't even refuse; None: what a person waits for.
+
+    Raises:
+        DatabaseUnavailable: it doesn't answer.
+        SchemaMismatch: its schema isn't of this release.
+        SettingsInvalid: the address is none.
+    """
     import psycopg
 
-    from truerank.errors import DatabaseUnavailable
     from truerank.schema.migrate import check
     from truerank.sessions import plain
 
     try:
-        options = plain(database_url) | {"connect_timeout": _CONNECT_S_MAX}
+        options = plain(database_url) | {"connect_timeout": wait_s or _CONNECT_S_MAX}
         with psycopg.connect(database_url, **options) as conn:
             check(conn)
     except psycopg.ProgrammingError as exc:

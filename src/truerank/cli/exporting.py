@@ -9,8 +9,8 @@ from typing import Annotated, BinaryIO, Literal
 
 from cyclopts import Parameter
 
-from truerank.cli.options import Given, Numbers, SeasonLabel
-from truerank.cli.output import note, shown
+from truerank.cli.options import CohortNumber, CohortOf, Given, Numbers, SeasonLabel
+from truerank.cli.output import freshness_lines, note, shown
 
 
 def export(
@@ -23,12 +23,15 @@ def export(
     numbering: Numbers = "competition",
     settled: Annotated[bool, Parameter(negative=())] = False,
     revision: Annotated[int | None, Parameter(show_default=False)] = None,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
     given: Given,
 ) -> None:
     """Write every member of a season whom readers may see, in order, from one snapshot.
 
     Rows come from PostgreSQL, slice by slice in one transaction. In CSV a text that a spreadsheet
     would take for a formula stands behind an apostrophe; `truerank import --exported` takes it off.
+    Of a season that is divided each row says which cohort the member is in.
 
     Args:
         board: The board's key.
@@ -47,6 +50,8 @@ def export(
             numbering=numbering,
             settled=settled,
             revision=revision,
+            cohort=cohort,
+            cohort_of=cohort_of,
         ) as exported,
     ):
         head, count = exported.head, 0
@@ -57,11 +62,17 @@ def export(
     members = count - (kind == "csv")
     what = "1 member" if members == 1 else f"{members} members"
     season_words = f"season {shown(head.season.label)}"
+    if head.season.cohort is not None:
+        season_words += f", cohort {head.season.cohort}"
+    if head.season.state != "open":
+        season_words += f", {head.season.state}"
     if settled:
         season_words += f", settlement {head.season.revision}"
     when = f"{head.as_of.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
     frozen = "" if head.season.frozen_at is None else "frozen "
     note(f"{what} of {shown(board)}, {season_words}, {frozen}as of {when}")
+    for words in freshness_lines(head.freshness):
+        note(words)
 
 
 @contextmanager

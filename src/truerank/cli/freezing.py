@@ -20,6 +20,10 @@ def freeze(
     /,
     *,
     season: SeasonLabel = None,
+    every: Annotated[
+        bool,
+        Parameter(negative="", help="All seasons that hold then, at one and the same instant."),
+    ] = False,
     at: Annotated[
         str, Parameter(help="When: now, or a time to come such as 2026-09-01T00:00:00Z.")
     ] = _NOW,
@@ -45,17 +49,28 @@ def freeze(
     instant = None if at == _NOW else read_instant(at, "at")
     with given.client(project=True) as client:
         found = client.freeze_season(
-            board, season, at=instant, actor=login(actor), reason=reason, timeout_s=wait_s
+            board,
+            season,
+            every=every,
+            at=instant,
+            actor=login(actor),
+            reason=reason,
+            timeout_s=wait_s,
         )
     if json:
         write_json(freeze_json(found))
         return
+    labels = found.together or (found.season,)
+    several = len(labels) > 1
     when = (
         f"will be frozen at {time_text(found.due_at)}"
         if found.frozen_at is None
-        else f"is frozen as of {time_text(found.frozen_at)}"
+        else f"{'are' if several else 'is'} frozen as of {time_text(found.frozen_at)}"
     )
-    say(f"season {shown(found.season)} of {shown(board)} {when}")
+    named = f"season{'s' if several else ''} {', '.join(map(shown, labels))}"
+    say(f"{named} of {shown(board)} {when}")
+    if found.public:
+        say(f"everybody sees on in {', '.join(map(shown, found.public))}; --every freezes all")
 
 
 def reveal(
@@ -63,6 +78,9 @@ def reveal(
     /,
     *,
     season: SeasonLabel = None,
+    every: Annotated[
+        bool, Parameter(negative="", help="All seasons of the board that are frozen, or to be.")
+    ] = False,
     reason: Reason,
     actor: Actor = None,
     json: Json = False,
@@ -76,7 +94,9 @@ def reveal(
         board: The board's key.
     """
     with given.client() as client:
-        revealed = client.reveal_season(board, season, actor=login(actor), reason=reason)
+        revealed = client.reveal_season(
+            board, season, every=every, actor=login(actor), reason=reason
+        )
     if json:
         write_json({"board": board, "revealed": revealed})
     else:
@@ -123,6 +143,7 @@ COMMANDS = (
         freeze,
         (
             "truerank freeze project-a --reason 'last hour'",
+            "truerank freeze project-a --every --reason 'last hour'",
             "truerank freeze project-a --season 2026-W35 --at 2026-08-30T21:00:00Z --reason finale",
         ),
     ),

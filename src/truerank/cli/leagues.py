@@ -5,10 +5,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from truerank.cli.attach import Actor, Reason, login
-from truerank.cli.options import Given, Json, Period, SeasonLabel, words
-from truerank.cli.output import escaped, say, shown, table, write_json
-from truerank.model import Cohort, LeagueRule, TierMember
-from truerank.read.leagues import cohort_json, league_json, league_place_json, tier_json
+from truerank.cli.options import NEEDED, Given, Json, Needed, Period, SeasonLabel, words
+from truerank.cli.output import escaped, say, say_freshness, shown, table, write_json
+from truerank.model import LeaguePlace, LeagueRule, TierMember
+from truerank.read.leagues import cohorts_json, league_json, league_place_json, tier_json
 
 _PAGE = 1000
 
@@ -130,14 +130,14 @@ def cohorts(
     Args:
         board: The board's key.
     """
-    found: list[Cohort] = []
     with given.client() as client:
-        while page := client.cohorts(
-            board, season, after=found[-1].number if found else 0, limit=_PAGE
+        found = client.cohorts(board, season, limit=_PAGE)
+        while found and (
+            page := client.cohorts(board, season, after=found[-1].number, limit=_PAGE)
         ):
             found += page
     if json:
-        write_json({"board": board, "cohorts": [cohort_json(each) for each in found]})
+        write_json(cohorts_json(board, found))
         return
     rows = [
         (
@@ -151,6 +151,7 @@ def cohorts(
     ]
     for line in table(("cohort", "tier", "key", "places", "members"), rows, left="tier key"):
         say(line)
+    say_freshness(found.freshness)
 
 
 def place(
@@ -158,7 +159,7 @@ def place(
     member: str,
     /,
     *,
-    season: SeasonLabel = None,
+    needed: Needed = NEEDED,
     json: Json = False,
     given: Given,
 ) -> None:
@@ -168,13 +169,19 @@ def place(
         board: The board's key.
         member: Whose.
     """
-    with given.client(project=True) as client:
-        found = client.league_place(board, member, season)
+    how = needed.how()
+    with given.client(project=needed.projects) as client:
+        found = client.league_place(board, member, **how)
     if json:
         write_json(league_place_json(found))
         return
+    _say_place(found)
+    say_freshness(found.freshness)
+
+
+def _say_place(found: LeaguePlace) -> None:
     if found.cohort is None:
-        say(f"{shown(member)} is in no cohort of season {shown(found.season)}")
+        say(f"{shown(found.member)} is in no cohort of season {shown(found.season)}")
         return
     rank = "no place" if found.rank is None else f"rank {found.rank} of {found.population}"
     say(

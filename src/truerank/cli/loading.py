@@ -50,17 +50,21 @@ def import_file(
     board: str | None = None,
     mapped: Annotated[tuple[str, ...], Parameter(name="--map", negative=())] = (),
     exported: Annotated[bool, Parameter(negative=())] = False,
+    kind: Annotated[
+        Literal["csv", "ndjson"] | None, Parameter(name="--format", show_default=False)
+    ] = None,
     no_wait: Wait = False,
     timeout_s: Timeout = 60.0,
     json: Json = False,
     given: Given,
 ) -> int:
-    """Take in a CSV file of events, plain or gzipped, in UTF-8.
+    """Take in a file of events, as CSV or NDJSON, plain or gzipped, in UTF-8.
 
-    The first line names the columns: event_id, board, member, points, occurred_at, in any order;
-    others are passed over. Times are RFC 3339 with an offset. A line that can't be read or is
-    refused is told with its number and kept out; the rest goes in. A file may be taken in again:
-    what is stored counts once, so an import that was ended is taken up by running it again.
+    The first line of CSV names the columns: event_id, board, member, points, occurred_at, in any
+    order; NDJSON is one JSON object a line with these names. Others are passed over. Times are RFC
+    3339 with an offset. A line that can't be read or is refused is told with its number and kept
+    out; the rest goes in. A file may be taken in again: what is stored counts once, so an import
+    that was ended is taken up by running it again.
 
     Exit status 1 tells that some lines were kept out, 2 that the file could not be used.
 
@@ -73,15 +77,20 @@ def import_file(
         decimals: Of new boards: places of a score, 0 to 18.
         board: Put every line into this board; the file then needs no such column.
         mapped: The file's name for a column, as COLUMN=NAME; may be given for each.
-        exported: The file was written by `truerank export`, as CSV: ids may stand behind an
-            apostrophe, and columns of tie-breaks are taken in too. Lines are not taken into
-            the board that they come from: there they count already.
+        exported: The file was written by `truerank export`: tie-breaks are taken in too, and in
+            CSV ids may stand behind an apostrophe. Lines are not taken into the board that they
+            come from: there they count already.
+        kind: csv, or ndjson. Without it ndjson where the file's name ends so, or in .jsonl, with
+            or without .gz after it; else csv.
     """
     from truerank.exporting import event_ids_of
     from truerank.intake.lines import FileUnusable, decompressed, read_events
     from truerank.intake.load import Loader
+    from truerank.intake.objects import is_ndjson, read_objects
 
     naming = _naming(mapped, board)
+    ndjson = is_ndjson(file) if kind is None else kind == "ndjson"
+    read = read_objects if ndjson else read_events
     new = {
         "operator": operator,
         "order": order,
@@ -95,10 +104,10 @@ def import_file(
             if exported:
                 client = stack.enter_context(given.client(project=not no_wait))
                 naming = replace(naming, exported=event_ids_of(client.installation()))
-                rows = read_events(decompressed(source), naming)
+                rows = read(decompressed(source), naming)
             else:
                 # A file that can't be used is told before anything starts.
-                rows = read_events(decompressed(source), naming)
+                rows = read(decompressed(source), naming)
                 client = stack.enter_context(given.client(project=not no_wait))
             progress = stack.enter_context(progress_bar(source))
             loader = Loader(client, create=new if create_boards else None, progress=progress)

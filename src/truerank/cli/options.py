@@ -31,6 +31,16 @@ Numbers = Annotated[
     Literal["competition", "ordinal", "dense"],
     Parameter(name="--numbering", help="How equals are counted: 1224, 1234 or 1223."),
 ]
+CohortNumber = Annotated[
+    int | None,
+    Parameter(
+        name="--cohort", help="Only this cohort of the season, by its number; see `league cohorts`."
+    ),
+]
+CohortOf = Annotated[
+    str | None,
+    Parameter(name="--cohort-of", help="Only the cohort of the season that this member is in."),
+]
 Period = Literal["all", "day", "week", "month", "year", "custom"]
 From = Annotated[
     Literal["projection", "database"] | None,
@@ -44,7 +54,7 @@ From = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Needed:
     """Of which season, how fresh, and from where an answer is wanted."""
 
     season: SeasonLabel = None
@@ -83,13 +93,6 @@ class Asked:
         ),
     ] = None
     source: From = None
-    cohort: Annotated[
-        int | None,
-        Parameter(help="Only this cohort of the season, by its number; see `league cohorts`."),
-    ] = None
-    cohort_of: Annotated[
-        str | None, Parameter(help="Only the cohort of the season that this member is in.")
-    ] = None
 
     @property
     def projects(self) -> bool:
@@ -114,9 +117,20 @@ class Asked:
             "season": self.season,
             "consistency": needed,
             "source": self.source,
-            "cohort": self.cohort,
-            "cohort_of": self.cohort_of,
         }
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Asked(Needed):
+    """The same where it may also be of one cohort of the season."""
+
+    cohort: CohortNumber = None
+    cohort_of: CohortOf = None
+
+    def how(self) -> dict[str, Any]:
+        """The same for a client; see `Needed.how`."""
+        return super().how() | {"cohort": self.cohort, "cohort_of": self.cohort_of}
 
 
 @Parameter(name="*")
@@ -130,7 +144,7 @@ class Listed(Asked):
     numbering: Numbers = "competition"
 
     def how(self) -> dict[str, Any]:
-        """The same for a client; see `Asked.how`."""
+        """The same for a client; see `Needed.how`."""
         return super().how() | {"names": self.names, "numbering": self.numbering}
 
 
@@ -157,7 +171,7 @@ class LookedBack(Listed):
         return super().projects and self.as_of is None and self.since is None
 
     def how(self) -> dict[str, Any]:
-        """The same for a client; see `Asked.how`."""
+        """The same for a client; see `Needed.how`."""
         back = {
             name: None if text is None else read_instant(text, name)
             for name, text in (("as_of", self.as_of), ("since", self.since))
@@ -165,7 +179,7 @@ class LookedBack(Listed):
         return super().how() | back
 
 
-ASKED, LISTED, LOOKED_BACK = Asked(), Listed(), LookedBack()
+NEEDED, ASKED, LISTED, LOOKED_BACK = Needed(), Asked(), Listed(), LookedBack()
 Seasons = Annotated[
     str,
     Parameter(name="--seasons", help="Any of all, day, week, month, year, with commas between."),

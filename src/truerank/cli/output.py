@@ -18,10 +18,12 @@ __all__ = [
     "complain",
     "duration_words",
     "escaped",
+    "freshness_lines",
     "freshness_words",
     "note",
     "pairs",
     "say",
+    "say_freshness",
     "shown",
     "table",
     "write_json",
@@ -30,6 +32,7 @@ __all__ = [
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff]")
 _ISOLATED = "\u2068{}\u2069"  # from here on in its own direction, until there
 _UNITS_MS = (("ms", 1, 1000), ("s", 1000, 60_000), ("min", 60_000, 3_600_000))
+_ID_CHARS = 8  # of 32: enough to tell by sight
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 
 
@@ -116,6 +119,24 @@ def freshness_words(freshness: Freshness) -> str:
         return "from the projection, of unknown age"
     words = f"from the projection, as of {duration_words(freshness.staleness_ms)} ago"
     return f"{words}, with part of what came later" if freshness.partial else words
+
+
+def freshness_lines(freshness: Freshness) -> list[str]:
+    """How true an answer is: in words, and by what other answers can be told to say the same."""
+    told = [] if freshness.tick is None else [f"tick {freshness.tick}"]
+    if freshness.generation is not None:
+        told.append(f"generation {freshness.generation[:_ID_CHARS]}")
+    told.append(f"epoch {freshness.epoch[:_ID_CHARS]}")
+    if freshness.projected_through is not None:
+        through = freshness.projected_through.astimezone(UTC)
+        told.append(f"all before {through:%Y-%m-%d %H:%M:%S.%f}Z")
+    return [freshness_words(freshness), f"  {', '.join(told)}"]
+
+
+def say_freshness(freshness: Freshness) -> None:
+    """Print how true an answer is."""
+    for line in freshness_lines(freshness):
+        say(line)
 
 
 def _second(instant: datetime) -> str:

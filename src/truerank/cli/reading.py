@@ -1,12 +1,22 @@
-"""`truerank top`, `rank` and `around`: where members stand."""
+"""`truerank top`, `place`, `places`, `around` and so on: where members stand."""
 
 from collections.abc import Iterable
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from truerank.cli.options import ASKED, LISTED, LOOKED_BACK, Asked, Given, Json, Listed, LookedBack
-from truerank.cli.output import freshness_words, say, shown, table, write_json
+from truerank.cli.options import (
+    ASKED,
+    LISTED,
+    LOOKED_BACK,
+    Asked,
+    Given,
+    Json,
+    Listed,
+    LookedBack,
+    Numbers,
+)
+from truerank.cli.output import say, say_freshness, shown, table, write_json
 from truerank.errors import InvalidInput
 from truerank.model import Entry, Histogram, MemberState, Page, Place
 from truerank.read.shapes import (
@@ -15,9 +25,12 @@ from truerank.read.shapes import (
     counts_json,
     histogram_json,
     page_json,
+    place_json,
     places_json,
     window_json,
 )
+
+Score = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 
 _BESIDE_ROWS = 5  # of the neighbourhood beside a top list
 _HEADERS = ("rank", "score", "member")
@@ -31,7 +44,7 @@ def top(
     offset: int = 0,
     cursor: str | None = None,
     member: str | None = None,
-    around: Annotated[int | None, Parameter(show_default=False)] = None,
+    around_limit: Annotated[int | None, Parameter(show_default=False)] = None,
     listed: LookedBack = LOOKED_BACK,
     json: Json = False,
     given: Given,
@@ -44,22 +57,23 @@ def top(
         offset: Rows passed over.
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
         member: Show also where this member stands, and who is near, in the same answer.
-        around: Rows of the neighbourhood of that member, without those listed above; 5 where it
-            isn't given.
+        around_limit: Rows of the neighbourhood of that member, without those listed above; 5 where
+            it isn't given.
     """
-    if around is not None and member is None:
+    if around_limit is not None and member is None:
         raise InvalidInput(
-            "--around says how many rows, of the --member given beside it", field="around"
+            "--around-limit says how many rows, of the --member given beside it",
+            field="around_limit",
         )
     how = listed.how()
-    with given.client(project=listed.projects) as client:
+    with given.reader(project=listed.projects) as client:
         page = client.top(
             board,
             limit=limit,
             offset=offset,
             cursor=cursor,
             member=member,
-            around_limit=_BESIDE_ROWS if around is None else around,
+            around_limit=_BESIDE_ROWS if around_limit is None else around_limit,
             **how,
         )
     if json:
@@ -72,10 +86,38 @@ def top(
     if beside:
         say("")
         _say_rows(beside, compared=page.since is not None)
-    say(freshness_words(page.freshness))
+    say_freshness(page.freshness)
 
 
-def rank(
+def place(
+    board: str,
+    member: str,
+    /,
+    *,
+    percentile: Annotated[bool, Parameter(negative=())] = False,
+    listed: LookedBack = LOOKED_BACK,
+    json: Json = False,
+    given: Given,
+) -> None:
+    """Show where a member stands.
+
+    Args:
+        board: The board's key.
+        member: Whose place.
+        percentile: Say also how many percent of the others are below.
+    """
+    how = listed.how()
+    with given.reader(project=listed.projects) as client:
+        page = client.place(board, member, percentile=percentile, **how)
+    if json:
+        write_json(place_json(page, percentile=percentile))
+        return
+    _say_head(page)
+    _say_places(page, among=False, percentile=percentile)
+    say_freshness(page.freshness)
+
+
+def places(
     board: str,
     members: Annotated[tuple[str, ...], Parameter(name="MEMBER", consume_multiple=True)],
     /,
@@ -95,7 +137,7 @@ def rank(
         percentile: Say also how many percent of the others are below.
     """
     how = listed.how()
-    with given.client(project=listed.projects) as client:
+    with given.reader(project=listed.projects) as client:
         page = client.places(
             board,
             members,
@@ -108,7 +150,7 @@ def rank(
         return
     _say_head(page)
     _say_places(page, among=among, percentile=percentile)
-    say(freshness_words(page.freshness))
+    say_freshness(page.freshness)
 
 
 def around(
@@ -130,39 +172,25 @@ def around(
         rank: The rank in the middle, instead of a member.
         limit: Rows, at most 1000.
     """
+    how = listed.how()
     if (member is None) == (rank is None):
         raise InvalidInput("give a member, or --rank", field="member")
-    how = listed.how()
-    with given.client(project=listed.projects) as client:
-        if member is None:
-            assert rank is not None, "one of them is given"
-            page = client.around_rank(
-                board,
-                rank,
-                limit=limit,
-                **how,
-            )
-        else:
-            page = client.around(
-                board,
-                member,
-                limit=limit,
-                **how,
-            )
+    with given.reader(project=listed.projects) as client:
+        page = client.around(board, member, rank=rank, limit=limit, **how)
     if json:
         write_json(window_json(page) if member is None else around_json(page))
         return
     _say_head(page)
     _say_rows(page.around or page.places, compared=page.since is not None)
-    say(freshness_words(page.freshness))
+    say_freshness(page.freshness)
 
 
 def between(
     board: str,
     /,
     *,
-    least: Annotated[str | None, Parameter(name="--min")] = None,
-    most: Annotated[str | None, Parameter(name="--max")] = None,
+    score_min: Score = None,
+    score_max: Score = None,
     limit: Annotated[int, Parameter(name=("--limit", "-n"))] = 10,
     offset: int = 0,
     cursor: str | None = None,
@@ -174,18 +202,18 @@ def between(
 
     Args:
         board: The board's key.
-        least: The lowest score; without it there is no bound.
-        most: The highest score.
+        score_min: The lowest score; without it there is no bound.
+        score_max: The highest score.
         limit: Rows, at most 1000.
         offset: Rows passed over.
         cursor: Go on after, or before, another page: its `next` or `previous` in JSON.
     """
     how = listed.how()
-    with given.client(project=listed.projects) as client:
+    with given.reader(project=listed.projects) as client:
         page = client.between(
             board,
-            least,
-            most,
+            score_min,
+            score_max,
             limit=limit,
             offset=offset,
             cursor=cursor,
@@ -197,7 +225,7 @@ def between(
     _say_head(page)
     _say_rows(page.entries)
     say(f"{page.matching} between these scores")
-    say(freshness_words(page.freshness))
+    say_freshness(page.freshness)
 
 
 def counts(
@@ -211,11 +239,14 @@ def counts(
     tie: Annotated[
         tuple[int, ...], Parameter(name="--tie", negative=(), allow_leading_hyphen=True)
     ] = (),
+    numbering: Numbers = "competition",
     asked: Asked = ASKED,
     json: Json = False,
     given: Given,
 ) -> None:
-    """Show how many are better than scores, whether or not anybody has them, and how many equal.
+    """Show how many are better than scores, how many share them, and which ranks they would be.
+
+    Nobody need have them: the rank is the one of whoever reached the score now.
 
     Args:
         board: The board's key.
@@ -224,19 +255,18 @@ def counts(
             them equals are those of equal score.
     """
     how = asked.how()
-    with given.client(project=asked.projects) as client:
-        page = client.count_scores(board, scores, ties=tie, **how)
+    with given.reader(project=asked.projects) as client:
+        page = client.counts(board, scores, ties=tie, numbering=numbering, **how)
     if json:
         write_json(counts_json(page))
         return
     _say_head(page)
     rows = [
-        (count.score, str(count.better), str(count.equal), str(count.better + 1))
-        for count in page.counts
+        (count.score, str(count.better), str(count.equal), str(count.rank)) for count in page.counts
     ]
     for line in table(("score", "better", "equal", "rank"), rows):
         say(line)
-    say(freshness_words(page.freshness))
+    say_freshness(page.freshness)
 
 
 def histogram(
@@ -258,7 +288,7 @@ def histogram(
         edges: Scores in the board's unit, rising; each begins a bucket.
     """
     how = asked.how()
-    with given.client(project=asked.projects) as client:
+    with given.reader(project=asked.projects) as client:
         spread = client.histogram(board, edges, **how)
     if json:
         write_json(histogram_json(spread))
@@ -267,7 +297,7 @@ def histogram(
     rows = [(bucket.low or "", bucket.high or "", str(bucket.members)) for bucket in spread.buckets]
     for line in table(("from", "below", "members"), rows):
         say(line)
-    say(freshness_words(spread.freshness))
+    say_freshness(spread.freshness)
 
 
 def _say_head(page: Page | Histogram) -> None:

@@ -20,7 +20,8 @@ def reconcile(
     /,
     *,
     season: Annotated[
-        str | None, Parameter(help="Only this season of the board, such as 2026-W35 or all.")
+        str | None,
+        Parameter(help="Only this season of the board, with its cohorts: 2026-W35, or all."),
     ] = None,
     repair: Annotated[bool, Parameter(negative=())] = False,
     accept_ahead: Annotated[bool, Parameter(negative=())] = False,

@@ -110,7 +110,7 @@ def work(
     from truerank.telemetry.metrics import Metrics
 
     check_port(metrics_port or 0)
-    with _joined(given) as (settings, parts):
+    with _joined(given, away=False) as (settings, parts, _):
         numbers = Metrics()
         # Before the worker is ready: why it isn't is what there is to see.
         watched = None
@@ -129,13 +129,22 @@ def work(
 def serve(*, port: Port = 8080, json: Json = False, given: Given) -> None:
     """Serve the page and HTTP on the loopback, in the foreground; ends on Ctrl-C.
 
-    A worker must run as well, here or elsewhere; without one, answers come from PostgreSQL.
+    A worker must run as well, here or elsewhere; without one, answers come from PostgreSQL. Where
+    PostgreSQL doesn't answer yet, they come from Redis until it does.
     """
+    import structlog
+
+    from truerank.cli.context import await_schema
     from truerank.serve.server import check_port
     from truerank.telemetry.metrics import Metrics
 
     check_port(port)
-    with _joined(given) as (settings, parts):
+    with _joined(given, away=True) as (settings, parts, missed):
+        if missed is not None:
+            structlog.get_logger("truerank.serve").warning("database_away", error=missed[:300])
+            assert settings.database_url is not None, "it is what doesn't answer"
+            run = partial(await_schema, settings.database_url, parts.stop)
+            parts.start("schema", run, passing=True)
         url = _start_server(parts, settings, port, Metrics())
         if json:
             write_json({"ready": url})
@@ -180,19 +189,22 @@ def _up_on(given: "Context", *, tcp: bool) -> "Iterator[tuple[Settings, Engines 
 
 
 @contextmanager
-def _joined(given: "Context") -> "Iterator[tuple[Settings, Parts]]":
-    """The stores that variables name, or embedded engines: ours, or joined while they run."""
+def _joined(given: "Context", *, away: bool) -> "Iterator[tuple[Settings, Parts, str | None]]":
+    """The stores that variables name, or embedded engines: ours, or joined while they run.
+
+    Also why PostgreSQL doesn't answer, where `away` lets one go on without.
+    """
     from truerank.cli.foreground import Parts, until_told, watch_owner
 
     with (
         until_told(),
-        given.installation(project=False, level="info") as installation,
+        given.installation(project=False, level="info", away=away) as installation,
         Parts() as parts,
     ):
         engines = installation.engines
         if engines is not None and engines.attached:
             parts.start("engines", partial(watch_owner, engines, parts.stop))
-        yield installation.settings, parts
+        yield installation.settings, parts, installation.missed
 
 
 def _without_passwords(settings: "Settings") -> "Settings":

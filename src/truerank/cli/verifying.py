@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from truerank.cli.options import Given, Json, SeasonLabel
+from truerank.cli.options import CohortNumber, CohortOf, Given, Json, SeasonLabel
 from truerank.cli.output import duration_words, escaped, note, say, shown, table, write_json
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ def verify(
     /,
     *,
     season: SeasonLabel = None,
+    cohort: CohortNumber = None,
+    cohort_of: CohortOf = None,
     url: Annotated[str | None, Parameter(name="--url", show_default=False)] = None,
     json: Json = False,
     given: Given,
@@ -42,7 +44,9 @@ def verify(
     from truerank.repair.verify import verify as compare
 
     with given.installation(project=True) as installation:
-        found = compare(installation.settings, board, season, url=url)
+        found = compare(
+            installation.settings, board, season, cohort=cohort, cohort_of=cohort_of, url=url
+        )
     if json:
         write_json(verification_json(found))
     else:
@@ -62,7 +66,8 @@ def _tell(found: "Verification") -> None:
         if path.error is not None:
             say(f"{path.name}: {escaped(path.error)}")
     members = "1 member" if found.members == 1 else f"{found.members} members"
-    where = f"{shown(found.board)}, season {shown(found.season)} ({found.state})"
+    cohort = "" if found.cohort is None else f", cohort {found.cohort}"
+    where = f"{shown(found.board)}, season {shown(found.season)}{cohort} ({found.state})"
     say(f"{found.verdict}: {members} of {where}")
     say(f"sha256:{found.digest}")
     tries = "one attempt" if found.attempts == 1 else f"{found.attempts} attempts"

@@ -24,7 +24,7 @@ _RULES = """
 _AWARDS = """
     SELECT change, id, board, season, rule, member, state, revision, rank, score::text,
            changed_at, acknowledged_at, acknowledged_by, acknowledged_state
-    FROM truerank.awards(%s, %s, %s, %s::integer, %s)"""
+    FROM truerank.awards(%s, %s, %s, %s::integer, %s, %s)"""
 _ACKNOWLEDGE = "SELECT truerank.acknowledge_awards(%s::bigint[], %s)"
 
 
@@ -114,13 +114,19 @@ def list_rules(board_id: int) -> Steps[list[AwardRule]]:
 
 
 def list_awards(
-    board_id: int | None, ranking: int | None, *, after: int, limit: int, unacknowledged: bool
+    board_id: int | None,
+    ranking: int | None,
+    *,
+    cohort: int | None = None,
+    after: int,
+    limit: int,
+    unacknowledged: bool,
 ) -> Steps[list[Award]]:
     """Awards in the order of their changes, after one.
 
     Source: `schema/functions/awards.sql`.
     """
-    rows = yield Query(_AWARDS, (board_id, ranking, after, limit, unacknowledged))
+    rows = yield Query(_AWARDS, (board_id, ranking, after, limit, unacknowledged, cohort))
     return [
         Award(
             change=change,

@@ -258,13 +258,13 @@ def find_board(key: str) -> Steps[tuple[Board, str, int]]:
     if not rows:
         raise BoardUnknown(f"there is no board {key!r}", field="board")
     *_, privacy_tick, epoch = rows[0]
-    return _board(rows[0]), epoch.hex, privacy_tick
+    return board_of(rows[0]), epoch.hex, privacy_tick
 
 
 def list_boards() -> Steps[list[Board]]:
     """Read all boards, in order of their keys."""
     rows = yield Query(_BOARDS, (None,))
-    return [_board(row) for row in rows]
+    return [board_of(row) for row in rows]
 
 
 def choice(kind: type[Choice], value: str, field: str) -> Choice:
@@ -325,7 +325,8 @@ def _check_spec(spec: BoardSpec) -> None:
             raise InvalidInput(f"the range of {name} is not within 64 bits", field=name)
 
 
-def _board(row: Sequence[Any]) -> Board:
+def board_of(row: Sequence[Any]) -> Board:
+    """A board from a row that begins as those of `schema/functions/boards.sql`."""
     (id_, key, group, operator, descending, seasons, custom, zone, decimals, names, directions,
      lows, highs, value_min, value_max, total_min, total_max, dense, *_) = row  # fmt: skip
     return Board(

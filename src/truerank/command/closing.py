@@ -18,9 +18,11 @@ from truerank.errors import (
     BoardUnknown,
     CommandError,
     Contended,
+    EarlierSeasonOpen,
     InvalidInput,
     NotSettled,
     SeasonFinal,
+    SeasonNotBegun,
     SeasonNotOver,
     SeasonUnknown,
     WritersUnderWay,
@@ -41,6 +43,7 @@ _REVISE = """
         %s, %s, %s::text[], %s::text[], %s::numeric[], %s::bigint[], %s, %s)"""
 _KNOW = "SELECT truerank.know_settlement(%s, %s)"
 _SWEEP = "SELECT truerank.sweep_members(100)"
+_BEFORE = "SELECT truerank.label_before(%s, %s)"
 _DIVIDE = "SELECT truerank.divide_season(%s, %s, 500)"
 _DUE = "SELECT board, season FROM truerank.due_closes(%s::integer, %s)"
 _TRY = "SELECT truerank.try_close(%s, %s)"
@@ -75,6 +78,8 @@ def close(
     Raises:
         BoardUnknown, SeasonUnknown: there is none.
         SeasonNotOver: it may not be closed yet.
+        SeasonNotBegun: nor by force: it is yet to begin.
+        EarlierSeasonOpen: nor by force: its league waits for the season before.
         WritersUnderWay: transactions that began before the seal are open still.
         Contended: others were in the way for so long, while they closed it, for one.
 
@@ -91,6 +96,11 @@ def close(
         _check_found(outcome, board, season)
         if outcome == "too_early":
             raise _too_early(board, season, at)
+        if outcome == "not_begun":
+            raise _not_begun(board, season, at)
+        if outcome == "earlier_open":
+            yield from _check_before(board, season)
+            continue
         if outcome == "final":
             return
         crashpoint("season_sealed")
@@ -124,7 +134,9 @@ def _settle(board: str, season: str, actor: str, reason: str, deadline: float) -
         if outcome == "settled":
             crashpoint("season_settled")
             yield Query(_KNOW, (board, season), _KNOW_S_MAX, slow=True)
-        if outcome == "dividing":
+        if outcome == "earlier_open":
+            yield from _check_before(board, season)
+        elif outcome == "dividing":
             yield from _divide(board, season, deadline)
         elif outcome != "merging":
             return outcome in {"settled", "final", "held"}
@@ -137,7 +149,7 @@ def _divide(board: str, season: str, deadline: float) -> Steps[None]:
     while True:
         (outcome,) = yield from _patiently(Query(_DIVIDE, (board, season)), deadline)
         _check_found(outcome, board, season)
-        if outcome == "divided":
+        if outcome in {"divided", "earlier_open"}:
             return
         if outcome == "waiting" and (yield Pause(_pause_s())) > deadline:
             raise Contended("members are being divided into cohorts; transactions are in the way")
@@ -151,7 +163,9 @@ def _complete_merge(deadline: float) -> Steps[None]:
 
 
 def reopen(board: str, season: str, *, actor: str, reason: str) -> Steps[bool]:
-    """Let a sealed season take events again, until somebody closes it; True where it was sealed.
+    """Let a season take events again, until somebody closes it; True where it took none before.
+
+    That is, where it was sealed, or over for longer than the board's grace.
 
     Raises:
         SeasonFinal: it is settled.
@@ -271,7 +285,7 @@ def close_due(*, actor: str, limit: int, timeout_s: float, patient: bool) -> Ste
                 timeout_s=timeout_s,
                 on_waiting=_nothing,
             )
-        except (WritersUnderWay, Contended) as exc:
+        except (WritersUnderWay, Contended, EarlierSeasonOpen) as exc:
             waits = exc.message
         except (BoardUnknown, SeasonUnknown, SeasonNotOver):
             continue  # by now: its rules were changed
@@ -331,6 +345,23 @@ def _too_early(board: str, season: str, at: datetime | None) -> SeasonNotOver:
     return SeasonNotOver(
         f"season {season!r} of board {board!r} can't be closed: {when}", ready_at=at
     )
+
+
+def _not_begun(board: str, season: str, at: datetime | None) -> SeasonNotBegun:
+    assert at is not None, "what has no beginning has begun"
+    return SeasonNotBegun(
+        f"season {season!r} of board {board!r} begins at {at.isoformat()}", field="season"
+    )
+
+
+def _check_before(board: str, season: str) -> Steps[None]:
+    rows = yield Query(_BEFORE, (board, season))
+    if rows and rows[0][0] is not None:
+        raise EarlierSeasonOpen(
+            f"season {season!r} of board {board!r} waits for season {rows[0][0]!r}, whose "
+            "settlement decides the tiers of its league",
+            field="season",
+        )
 
 
 def _described(writers: Sequence[Writer]) -> str:

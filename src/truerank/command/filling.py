@@ -6,13 +6,16 @@ from truerank.command.attach import who
 from truerank.command.board import check_known
 from truerank.command.submit import check_text
 from truerank.crashpoints import crashpoint
-from truerank.errors import InvalidInput
+from truerank.errors import BoardUnknown, InvalidInput
+from truerank.model import SeasonsFilling, Writer
 from truerank.paging import check_whole
 from truerank.steps import Query, Steps
 
 _ADD = "SELECT truerank.add_period(%s, %s, %s, %s)"
 _FILL = "SELECT outcome, members FROM truerank.fill_slice(%s, %s::integer)"
-_COUNT = "SELECT truerank.count_history(%s)"
+_FILLING = "SELECT periods, members_done, members FROM truerank.seasons_filling(%s)"
+_WAITS = "SELECT pid, name, state, age_ms FROM truerank.filling_waits_for(%s)"
+_COUNT = "SELECT truerank.count_filling(%s)"
 _TO_FILL = "SELECT truerank.boards_to_fill()"
 _SLICE_S_MAX = 60.0
 _MEMBERS_MAX = 10_000
@@ -68,13 +71,38 @@ def fill_slice(board: str, members_max: int) -> Steps[Filled]:
     return Filled(members=members, waits=outcome == "waiting", done=outcome in {"done", "nothing"})
 
 
-def count_members(board: str) -> Steps[int]:
-    """How many members have events on a board.
+def seasons_filling(board: str, *, count: bool) -> Steps[SeasonsFilling]:
+    """How far the added seasons of a board are computed.
 
-    Source: `schema/functions/count_history.sql`.
+    Args:
+        board: the board's key.
+        count: have the members counted where nobody has; that reads the board's history.
+
+    Raises:
+        BoardUnknown: no board has this key.
+
+    Source: `schema/functions/seasons_filling.sql`, `count_filling.sql`, `filling_waits_for.sql`.
     """
-    ((members,),) = yield Query(_COUNT, (board,), _SLICE_S_MAX)
-    return int(members)
+    check_text(board, "board")
+    rows = yield Query(_FILLING, (board,))
+    if not rows:
+        raise BoardUnknown(f"there is no board {board!r}", field="board")
+    ((periods, members_done, members),) = rows
+    waits_for: tuple[Writer, ...] = ()
+    if periods:
+        if count and members is None:
+            ((members,),) = yield Query(_COUNT, (board,), _SLICE_S_MAX, slow=True)
+        waits_for = tuple(
+            Writer(pid=pid, name=name, state=state, age_ms=age_ms)
+            for pid, name, state, age_ms in (yield Query(_WAITS, (board,)))
+        )
+    return SeasonsFilling(
+        board=board,
+        periods=tuple(periods),
+        members_done=members_done,
+        members=members,
+        waits_for=waits_for,
+    )
 
 
 def boards_to_fill() -> Steps[list[str]]:

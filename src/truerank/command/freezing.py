@@ -15,13 +15,13 @@ from truerank.model import Freeze
 from truerank.paging import check_slice
 from truerank.steps import Pause, Query, Steps
 
-_BEGIN = "SELECT outcome, id, due_at FROM truerank.begin_freeze(%s, %s, %s, %s, %s)"
+_BEGIN = "SELECT outcome, id, due_at, ids FROM truerank.begin_freeze(%s, %s, %s, %s, %s, %s)"
 _WAIT = "SELECT 1 FROM truerank.wait_for_ends()"
 _TAKE = "SELECT truerank.take_freeze(%s, %s)"
 _LOG = "SELECT truerank.log_frozen(%s, %s)"
-_REVEAL = "SELECT truerank.reveal_season(%s, %s, %s, %s)"
+_REVEAL = "SELECT truerank.reveal_season(%s, %s, %s, %s, %s)"
 _LIST = """
-    SELECT board, season, due_at, frozen_at, revealed_at
+    SELECT board, season, due_at, frozen_at, revealed_at, together, public
     FROM truerank.freezes(%s, %s, %s::integer)"""
 _TO_DO = "SELECT id, todo FROM truerank.freezes_to_do()"
 _DROP = "SELECT truerank.drop_frozen(%s)"
@@ -33,24 +33,30 @@ _WORKS_S = 1.0  # for others, before a worker turns to the next
 
 
 def begin(
-    board: str, season: str | None, *, at: datetime | None, actor: str, reason: str
-) -> Steps[tuple[int, bool]]:
-    """Say that a season is to be frozen; the freeze, and whether it is due now.
+    board: str, season: str | None, *, every: bool, at: datetime | None, actor: str, reason: str
+) -> Steps[tuple[int, list[int]]]:
+    """Say that a season, or every one of now, is to be frozen.
+
+    Returns:
+        The freeze, of several one of those that are new, and all that are due now.
 
     Raises:
-        InvalidInput: `at` is naive, or more than a minute ago.
+        InvalidInput: `at` is naive, or more than a minute ago; or `every` and a season.
         BoardUnknown, SeasonUnknown: there is none.
         Contended: another transaction was at work on the freeze.
 
     Source: `schema/functions/begin_freeze.sql`.
     """
-    _check(board, season)
+    _check(board, season, every=every)
     who(actor, reason)
     if at is not None and (not isinstance(at, datetime) or at.utcoffset() is None):
         raise InvalidInput("at needs an offset from UTC", field="at")
-    ((outcome, freeze, due_at),) = yield Query(_BEGIN, (board, season, at, actor, reason))
+    ((outcome, freeze, due_at, ids),) = yield Query(
+        _BEGIN, (board, season, at, actor, reason, every)
+    )
     _check_found(outcome, board, season)
-    return freeze, at is None or due_at <= datetime.now(due_at.tzinfo)
+    due = at is None or due_at <= datetime.now(due_at.tzinfo)
+    return freeze, list(ids) if due else []
 
 
 def take(freeze: int, *, timeout_s: float) -> Steps[bool]:
@@ -94,18 +100,19 @@ def log(freeze: int) -> Steps[bool]:
     return bool(done)
 
 
-def reveal(board: str, season: str | None, *, actor: str, reason: str) -> Steps[bool]:
-    """Show a season again as it is; False where it wasn't frozen.
+def reveal(board: str, season: str | None, *, every: bool, actor: str, reason: str) -> Steps[bool]:
+    """Show a season, or every one of the board, again as it is; False where none was frozen.
 
     Raises:
+        InvalidInput: `every` and a season.
         BoardUnknown, SeasonUnknown: there is none.
         Contended: another transaction was at work on the freeze.
 
     Source: `schema/functions/reveal_season.sql`.
     """
-    _check(board, season)
+    _check(board, season, every=every)
     who(actor, reason)
-    ((outcome,),) = yield Query(_REVEAL, (board, season, actor, reason))
+    ((outcome,),) = yield Query(_REVEAL, (board, season, actor, reason, every))
     _check_found(outcome, board, season)
     return bool(outcome == "revealed")
 
@@ -125,8 +132,16 @@ def list_freezes(
     check_slice(limit)
     rows: Sequence[tuple[Any, ...]] = yield Query(_LIST, (board, freeze, limit))
     return [
-        Freeze(board=key, season=season, due_at=due_at, frozen_at=frozen_at, revealed_at=revealed)
-        for key, season, due_at, frozen_at, revealed in rows
+        Freeze(
+            board=key,
+            season=season,
+            due_at=due_at,
+            frozen_at=frozen_at,
+            revealed_at=revealed,
+            together=tuple(together),
+            public=tuple(public),
+        )
+        for key, season, due_at, frozen_at, revealed, together, public in rows
     ]
 
 
@@ -148,8 +163,10 @@ def work() -> Steps[bool]:
     return more
 
 
-def _check(board: str, season: str | None) -> None:
+def _check(board: str, season: str | None, *, every: bool) -> None:
     check_text(board, "board")
+    if every and season is not None:
+        raise InvalidInput("a season, or every one, and not both", field="every")
     if season is not None:
         check_text(season, "season")
 

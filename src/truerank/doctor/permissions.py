@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "HDEL": (_KEY, "f"),
     "HGET": (_KEY, "f"),
     "HINCRBY": (_KEY, "f", "1"),
+    "HKEYS": (_KEY,),
     "HLEN": (_KEY,),
     "HMGET": (_KEY, "f"),
     "HRANDFIELD": (_KEY, "1", "WITHVALUES"),

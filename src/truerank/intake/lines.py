@@ -9,8 +9,9 @@ import gzip
 import io
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from truerank.errors import InvalidInput, TruerankError
 from truerank.instants import read_instant
@@ -19,6 +20,7 @@ from truerank.model import ScoreEvent
 
 COLUMNS = ("event_id", "board", "member", "points", "occurred_at")
 
+TIES = "ties"
 _TIE = "tie "  # what columns of tie-breaks begin with, where a file was exported
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -59,6 +61,19 @@ class Naming:
     board: str | None = None
     exported: str | None = None  # what ids of this installation's own exports begin with
 
+    def named(self, usual: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+        """The columns that a file must have, and how it calls each.
+
+        Args:
+            usual: how such files call columns that don't bear our names.
+        """
+        takes_board = self.board is None or self.exported is not None
+        return {
+            column: self.columns.get(column, usual.get(column, column))
+            for column in COLUMNS
+            if column != "board" or takes_board
+        }
+
 
 def decompressed(file: io.BufferedReader) -> io.BufferedIOBase:
     """The text of a file, whether or not it is gzipped."""
@@ -97,7 +112,7 @@ def read_events(file: io.BufferedIOBase, naming: Naming) -> Iterator[Row | Malfo
 class _Places:
     """Which fields of a record are what."""
 
-    columns: Sequence[int]  # in the order of `COLUMNS`
+    columns: Mapping[str, int]
     ties: Sequence[int]
 
 
@@ -107,78 +122,90 @@ def _rows(records: "_Records", places: _Places, naming: Naming) -> Iterator[Row 
             yield record
             continue
         try:
-            row = Row(record.line, *_event(record.fields, places, naming))
+            row = _row(record, places, naming)
         except InvalidInput as exc:
             yield Malformed(record.line, f"{exc.field}_invalid", exc.message)
         else:
             yield row
 
 
-def _places(header: Sequence[str], naming: Naming) -> list[int]:
-    takes_board = naming.board is None or naming.exported is not None
-    columns = [column for column in COLUMNS if column != "board" or takes_board]
-    named = [naming.columns.get(column, column) for column in columns]
-    missing = [name for name in named if name not in header]
+def _places(header: Sequence[str], naming: Naming) -> dict[str, int]:
+    named = naming.named()
+    missing = [name for name in named.values() if name not in header]
     if missing:
         raise FileUnusable(
             f"the header lacks {', '.join(missing)}; it names {', '.join(map(repr, header))}"
         )
-    twice = [name for name in named if header.count(name) > 1]
+    twice = [name for name in named.values() if header.count(name) > 1]
     if twice:
         raise FileUnusable(f"the header names {', '.join(twice)} more than once")
-    return [header.index(name) for name in named]
+    return {column: header.index(name) for column, name in named.items()}
 
 
 def _tie_places(header: Sequence[str]) -> list[int]:
     return [place for place, name in enumerate(header) if name.startswith(_TIE)]
 
 
-def _event(fields: Sequence[str], places: _Places, naming: Naming) -> tuple[str, ScoreEvent]:
-    picked = [fields[place] for place in places.columns]
+def _row(record: "_Record", places: _Places, naming: Naming) -> Row:
+    fields = record.fields
+    texts = {column: fields[place] for column, place in places.columns.items()}
     if naming.exported is not None:
-        picked = _unquoted(picked, naming, naming.exported)
-    elif naming.board is not None:
-        picked.insert(COLUMNS.index("board"), naming.board)
-    event_id, board, member, points, occurred_at = picked
-    for name, text in (("event_id", event_id), ("board", board), ("member", member)):
-        if not text or "\0" in text:
-            problem = "contains a NUL character" if text else "is empty"
-            raise InvalidInput(f"{name} {problem}", field=name)
-    return board, ScoreEvent(
-        event_id=event_id,
-        member=member,
-        value=read_value(points, "points"),
-        occurred_at=read_instant(occurred_at, "occurred_at"),
-        ties=tuple(_tie(fields[place]) for place in places.ties),
-    )
+        for name in ("board", "member"):
+            texts[name] = texts[name].removeprefix("'")
+    return row_of(record.line, texts, [fields[place] for place in places.ties], naming)
 
 
-def _tie(text: str) -> int:
-    tie = read_value(text, "ties")
-    if isinstance(tie, str):
-        raise InvalidInput(f"ties {text!r} is not an integer", field="ties")
-    return tie
+def row_of(line: int, texts: Mapping[str, str], ties: Iterable[str], naming: Naming) -> Row:
+    """The event that the fields of a line say.
 
-
-def _unquoted(picked: list[str], naming: Naming, own: str) -> list[str]:
-    """The fields of a line that was exported, for the board it is to go to.
+    Args:
+        line: its number.
+        texts: of the columns that are needed, by our names.
+        ties: of the tie-breaks, in the order of the board.
+        naming: where the line is to go.
 
     Raises:
-        InvalidInput: that is the board it comes from, where it counts already.
+        InvalidInput: `field` says what is wrong; or the line was exported from the board that it
+            is to go to, where it counts already.
     """
-    event_id, board, member, points, occurred_at = picked
-    origin = board.removeprefix("'")
-    target = origin if naming.board is None else naming.board
-    if event_id.startswith(own) and target == origin:
+    origin = texts.get("board", "")
+    board = origin if naming.board is None else naming.board
+    for name in ("event_id", "member"):
+        _check(name, texts[name])
+    _check("board", board)
+    own = naming.exported
+    if own is not None and texts["event_id"].startswith(own) and board == origin:
         raise InvalidInput(
             "it was exported from this board, and counts there; --board names another",
             field="event_id",
         )
-    return [event_id, target, member.removeprefix("'"), points, occurred_at]
+    event = ScoreEvent(
+        event_id=texts["event_id"],
+        member=texts["member"],
+        value=read_value(texts["points"], "points"),
+        occurred_at=read_instant(texts["occurred_at"], "occurred_at"),
+        ties=tuple(_tie(tie) for tie in ties),
+    )
+    return Row(line, board, event)
+
+
+def _check(name: str, text: str) -> None:
+    if not text or "\0" in text:
+        problem = "contains a NUL character" if text else "is empty"
+        raise InvalidInput(f"{name} {problem}", field=name)
+
+
+def _tie(text: str) -> int:
+    tie = read_value(text, TIES)
+    if isinstance(tie, str):
+        raise InvalidInput(f"ties {text!r} is not an integer", field=TIES)
+    return tie
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class Line:
+    """One line of a file, counted from 1."""
+
     number: int
     text: str  # with its line ending
 
@@ -194,8 +221,8 @@ class _Records:
 
     def __init__(self, file: io.BufferedIOBase) -> None:
         self.width: int | None = None
-        self._lines = _lines(file)
-        self._ahead: deque[_Line | Malformed] = deque()  # read to look for a closing quote
+        self._lines = lines_of(file)
+        self._ahead: deque[Line | Malformed] = deque()  # read to look for a closing quote
 
     def next(self) -> _Record | Malformed | None:
         """The next record that isn't empty, None at the end."""
@@ -207,10 +234,10 @@ class _Records:
             if text:
                 return self._quoted(line) if '"' in text or "\r" in text else self._plain(line)
 
-    def _plain(self, line: _Line) -> _Record | Malformed:
+    def _plain(self, line: Line) -> _Record | Malformed:
         return self._checked(line.number, _stripped(line.text).split(","))
 
-    def _quoted(self, line: _Line) -> _Record | Malformed:
+    def _quoted(self, line: Line) -> _Record | Malformed:
         """Parse a record with quotes, over several lines where a quote stays open.
 
         Where that fails, only its first line is given up: the quote may be a mistake.
@@ -232,12 +259,12 @@ class _Records:
                     self._ahead.popleft()
                 return record
             more = self._line_ahead(taken) if taken < _RECORD_LINES_MAX else None
-            if not isinstance(more, _Line):
+            if not isinstance(more, Line):
                 return Malformed(line.number, "csv_invalid", _QUOTE_OPEN)
             text += more.text
             taken += 1
 
-    def _line_ahead(self, index: int) -> _Line | Malformed | None:
+    def _line_ahead(self, index: int) -> Line | Malformed | None:
         if index == len(self._ahead):
             line = next(self._lines, None)
             if line is None:
@@ -252,7 +279,8 @@ class _Records:
         return Malformed(number, code, f"{len(fields)} fields, and the header names {self.width}")
 
 
-def _lines(file: io.BufferedIOBase) -> Iterator[_Line | Malformed]:
+def lines_of(file: io.BufferedIOBase) -> Iterator[Line | Malformed]:
+    """The lines of a file as `decompressed` gives it, one by one; UTF-8, of a bounded length."""
     number = 0
     while True:
         number += 1
@@ -276,7 +304,7 @@ def _lines(file: io.BufferedIOBase) -> Iterator[_Line | Malformed]:
         except UnicodeDecodeError as exc:
             yield Malformed(number, "encoding_invalid", f"byte {exc.start + 1} is not UTF-8")
         else:
-            yield _Line(number, text)
+            yield Line(number, text)
 
 
 def _stripped(text: str) -> str:

@@ -17,6 +17,7 @@ from truerank.model.answers import (
 )
 from truerank.model.boards import Board, BoardSpec, Freeze, Operator, Order, Season, TieBreak
 from truerank.model.leagues import Cohort, League, LeaguePlace, LeagueRule, TierMember, Zone
+from truerank.model.listed import Listed
 from truerank.model.members import Erasure, MemberChange, MemberScope, MemberState
 from truerank.model.scores import Outcome, Receipt, ScoreEvent, Standing, StandingNow, Token
 from truerank.model.settlements import (
@@ -25,6 +26,7 @@ from truerank.model.settlements import (
     Close,
     Excluded,
     Revised,
+    SeasonsFilling,
     SettledPlace,
     SettledPlaces,
     Settlement,
@@ -54,6 +56,7 @@ __all__ = [
     "League",
     "LeaguePlace",
     "LeagueRule",
+    "Listed",
     "MemberChange",
     "MemberScope",
     "MemberState",
@@ -71,6 +74,7 @@ __all__ = [
     "ScoreCount",
     "ScoreEvent",
     "Season",
+    "SeasonsFilling",
     "SettledPlace",
     "SettledPlaces",
     "Settlement",

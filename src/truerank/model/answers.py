@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from truerank.errors import InvalidInput
 from truerank.model.members import MemberState
 from truerank.model.scores import Token
 
@@ -42,6 +43,9 @@ class Consistency:
 
     Make one with the methods below. What the projection can't give comes from PostgreSQL, which
     is never behind; the answer says where it came from.
+
+    Raises:
+        InvalidInput: a value is missing, or of another need; a refused event has no token.
     """
 
     need: Need = Need.ANY
@@ -50,6 +54,20 @@ class Consistency:
     wait_ms: int = 1000
     or_pending: bool = False
     monotonic: bool = False  # the answer carries a token of its own
+
+    def __post_init__(self) -> None:
+        if self.need not in tuple(Need):
+            raise InvalidInput(f"need is one of {', '.join(Need)}", field="consistency")
+        object.__setattr__(self, "need", Need(self.need))  # of its name, the need itself
+        given: tuple[tuple[str, Need, object, type, str], ...] = (
+            ("token", Need.AT_LEAST, self.token, str, "the token of a receipt or of an answer"),
+            ("max_age", Need.MAX_AGE, self.max_age_ms, int, "a whole number of milliseconds"),
+        )
+        for name, need, value, kind, words in given:
+            if self.need is need and (not isinstance(value, kind) or isinstance(value, bool)):
+                raise InvalidInput(f"{need} needs {words}, not {type(value).__name__}", field=name)
+            if self.need is not need and value is not None:
+                raise InvalidInput(f"{name} is for {need}, not for {self.need}", field=name)
 
     @classmethod
     def any(cls) -> "Consistency":
@@ -171,11 +189,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ScoreCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many members are better than a score, and how many share it, whoever asks."""
+    """How many members are better than a score, and how many share it, whoever asks.
+
+    `rank` is the one that whoever reached it now would have, in the numbering asked for.
+    """
 
     score: str
     better: int
     equal: int
+    rank: int
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ class Season:
     hold_until: datetime | None = None  # where it is sealed: when it will be settled
     settled_at: datetime | None = None  # where it is final
     revision: int | None = None  # of its settlement, the newest one
-    frozen_at: datetime | None = None  # where `ranking` is what it was then, and is shown instead
+    frozen_at: datetime | None = None  # the public is shown it as it was then; None: as it is
     projected: bool = True  # False: it is on its way to the projection, and not all there
     cohort: int | None = None  # where `ranking` is that of one of its cohorts: its number
 
@@ -95,3 +95,5 @@ class Freeze:
     due_at: datetime
     frozen_at: datetime | None  # what had committed by then is shown; None: it isn't frozen yet
     revealed_at: datetime | None  # None: it goes on
+    together: tuple[str, ...] = ()  # the seasons frozen at this instant in one step; none: it alone
+    public: tuple[str, ...] = ()  # seasons that hold then, or now, and are shown as they are

@@ -10,8 +10,9 @@ from truerank.model.answers import Freshness
 class LeagueRule:
     """How a board's seasons of one period are divided into cohorts.
 
-    The first `promote` of a cohort go up a tier when a season is settled, of the others the last
-    `demote` go down, both by ordinal rank: of equals whoever was first stands higher.
+    The first `promote` of a cohort go up a tier when a season is settled, or stay in the
+    highest; of the others the last `demote` go down, but never rank 1. Both by ordinal rank: of
+    equals whoever was first stands higher.
     """
 
     period: str  # day, week, month, year; all and custom with one tier, and nobody moves
@@ -44,7 +45,7 @@ class Cohort:
     key: str  # what its members share; empty: nothing
     size: int  # members at most
     members: int  # places that were given away; who leaves gives none back
-    population: int  # members with a standing now
+    population: int  # members with a standing now, but for those who are hidden or banned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,4 +82,4 @@ class LeaguePlace:
     promote: int = 0  # how many of them go up; 0 in the highest tier
     demote: int = 0  # how many go down; 0 in the lowest
     zone: Zone | None = None
-    freshness: Freshness | None = None
+    freshness: Freshness

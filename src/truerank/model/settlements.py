@@ -30,6 +30,7 @@ class Settlement:
     excluded: int  # members who had a score, or had had one, and no place
     changed: int  # places that differ from the revision before
     digest: str  # 64 hexadecimal digits; see truerank.settlement_digest
+    cohort: int | None = None  # of the season, where it is of one alone: its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,7 @@ class SettlementChanges:
     revision: int
     changes: tuple[SettlementChange, ...]  # may be none, where more follow
     next: str | None  # a cursor; None: these were the last
+    cohort: int | None = None  # of the season, where it is of one alone: its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class SettlementExcluded:
     revision: int
     excluded: tuple[Excluded, ...]
     next: str | None  # a cursor; None: these were the last
+    cohort: int | None = None  # of the season, where it is of one alone: its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,7 @@ class SettledPlaces:
     digest: str
     places: tuple[SettledPlace, ...]
     next: str | None  # a cursor; None: these were the last
+    cohort: int | None = None  # of the season, where it is of one alone: its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +150,20 @@ class Award:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """A transaction that a close waits for."""
+    """A transaction that a close waits for, or the computing of added seasons."""
 
     pid: int | None  # None: it waits for COMMIT PREPARED
     name: str | None  # of the application, or of the prepared transaction
     state: str | None
     age_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeasonsFilling:
+    """How far the seasons of periods that were added to a board are computed."""
+
+    board: str
+    periods: tuple[str, ...]  # those that aren't all there; none: nothing is to be computed
+    members_done: int  # looked at so far
+    members: int | None  # how many there were when they were counted; None: nobody has counted
+    waits_for: tuple[Writer, ...]  # transactions that don't know of the period

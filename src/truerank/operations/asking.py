@@ -1,13 +1,11 @@
 """Questions about scores and ranks rather than about members."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from truerank.command import board as boards
-from truerank.errors import InvalidInput
 from truerank.model import Consistency, Histogram, Need, Numbering, Page, PageRequest, Source
 from truerank.operations.base import Base
-from truerank.paging import check_slice
+from truerank.operations.choosing import called, consistency_named, source_named
 from truerank.read.answers import ANY
 from truerank.read.cohorts import InCohort, in_cohort
 from truerank.read.histogram import spread
@@ -70,63 +68,32 @@ class Asking(Base):
             board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
         )
 
-    def around_rank(
-        self,
-        board: str,
-        rank: int,
-        season: str | None = None,
-        *,
-        limit: int = 11,
-        names: bool = False,
-        numbering: Numbering | str = Numbering.COMPETITION,
-        consistency: Consistency | str = ANY,
-        source: Source | str | None = None,
-        cohort: int | None = None,
-        cohort_of: str | None = None,
-        as_of: datetime | None = None,
-        since: datetime | None = None,
-    ) -> Steps[Page]:
-        """The neighbourhood of a rank, from 1, in `around`; beyond the last it ends with the last.
-
-        With `limit=1` it is whoever stands there, and the score it takes. Places are gone through
-        one by one whatever the numbering: of equals, who share a rank, each has one. `as_of` and
-        `since` as in `top`.
-        """
-        check_slice(limit)
-        request = PageRequest(
-            around_rank=rank,
-            around_limit=limit,
-            numbering=boards.choice(Numbering, numbering, "numbering"),
-            as_of=as_of,
-            since=since,
-        )
-        return self._asked(
-            board, in_cohort(season, cohort, cohort_of), request, consistency, source, names=names
-        )
-
-    def count_scores(
+    def counts(
         self,
         board: str,
         scores: Iterable[int | str],
         season: str | None = None,
         *,
         ties: Sequence[int] = (),
+        numbering: Numbering | str = Numbering.COMPETITION,
         consistency: Consistency | str = ANY,
         source: Source | str | None = None,
         cohort: int | None = None,
         cohort_of: str | None = None,
     ) -> Steps[Page]:
-        """How many are better than each of up to 1000 scores, and how many share it.
+        """How many are better than each of up to 1000 scores, how many share it, and its rank.
 
-        Whoever reached such a score would have rank `better + 1` in `competition` numbering, and
-        `better + equal + 1` in `ordinal`, being the last to reach it. A `dense` rank doesn't follow
-        from these: it counts the better scores, not who has them.
+        The rank is the one that whoever reached the score now would have: `better + 1` in
+        `competition` numbering, `better + equal + 1` in `ordinal`, being the last to reach it; in
+        `dense` one more than there are better scores with their tie-breaks, whoever has them.
 
         Args:
             board: the board's key.
             scores: in the board's unit.
             season: as in `top`.
-            ties: the tie-breaks beside each score; without them equals are those of equal score.
+            ties: the tie-breaks beside each score; without them equals are those of equal score,
+                and none of them is better.
+            numbering: of the ranks, as in `top`.
             consistency: as in `top`.
             source: as in `top`.
             cohort: as in `top`.
@@ -135,7 +102,10 @@ class Asking(Base):
         Returns:
             A page with `counts` in the order asked.
         """
-        request = PageRequest(scores=tuple((score, tuple(ties)) for score in scores))
+        request = PageRequest(
+            scores=tuple((score, tuple(ties)) for score in scores),
+            numbering=boards.choice(Numbering, numbering, "numbering"),
+        )
         return self._asked(
             board, in_cohort(season, cohort, cohort_of), request, consistency, source
         )
@@ -165,16 +135,18 @@ class Asking(Base):
         Raises:
             InvalidInput: the edges don't rise.
         """
+        with called(scores="edges"):
+            page = yield from self.counts(
+                board,
+                edges,
+                season,
+                consistency=consistency,
+                source=source,
+                cohort=cohort,
+                cohort_of=cohort_of,
+            )
+        # Once it was counted: then the board is that of the page.
         found, _ = yield from self._known.board(board)
-        page = yield from self.count_scores(
-            board,
-            edges,
-            season,
-            consistency=consistency,
-            source=source,
-            cohort=cohort,
-            cohort_of=cohort_of,
-        )
         return spread(found, page)
 
     def _asked(
@@ -187,8 +159,7 @@ class Asking(Base):
         *,
         names: bool = False,
     ) -> Steps[Page]:
-        needed = _consistency(consistency)
-        insisted = None if source is None else boards.choice(Source, source, "source")
+        needed, insisted = consistency_named(consistency), source_named(source)
         with self._meter.watching("read"):
             page = yield from self._answers.page(
                 board, season, request, consistency=needed, source=insisted
@@ -201,12 +172,3 @@ class Asking(Base):
             asked = asked if keeps(found, request) else "not_kept"
         self._meter.read_answered(page.freshness.source, asked)
         return (yield from self._names.added(page)) if names else page
-
-
-def _consistency(given: Consistency | str) -> Consistency:
-    if isinstance(given, Consistency):
-        return given
-    need = boards.choice(Need, given, "consistency")
-    if need in {Need.AT_LEAST, Need.MAX_AGE}:
-        raise InvalidInput(f"{need} needs a value: Consistency.{need}(...)", field="consistency")
-    return ANY if need is Need.ANY else Consistency(need=need)

@@ -7,6 +7,7 @@ from truerank.errors import InvalidInput
 from truerank.model import Award, AwardRule
 from truerank.operations.base import Base, retried
 from truerank.paging import check_slice, check_whole
+from truerank.read.cohorts import InCohort, find_cohort, in_cohort
 from truerank.read.season import find_season
 from truerank.read.settled import not_settled
 from truerank.steps import Steps
@@ -51,6 +52,8 @@ class Awarding(Base):
         after: int = 0,
         limit: int = 1000,
         unacknowledged: bool = False,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[list[Award]]:
         """What members got, in the order in which it was given or withdrawn.
 
@@ -65,27 +68,41 @@ class Awarding(Base):
             after: a change.
             limit: 0 to 1000.
             unacknowledged: only those that weren't dealt with since they changed.
+            cohort: only those of members of this cohort of the season, by its number.
+            cohort_of: or of the cohort that this member is in.
 
         Raises:
-            InvalidInput: a season without its board, or numbers out of range.
+            InvalidInput: a season without its board, a cohort without its season, or numbers out
+                of range.
             NotSettled: the season isn't final; `ready_at` says when that may be.
+            NotInCohort: there is no such cohort.
         """
         check_slice(limit)
         check_whole("after", after)
         if board is None and season is not None:
             raise InvalidInput("a season is named with its board", field="board")
-        ranking = board_id = None
+        asked = in_cohort(season, cohort, cohort_of)
+        if season is None and asked is not None:
+            raise InvalidInput("a cohort is named with its season", field="season")
+        ranking = board_id = within = None
         if board is not None:
             found, _ = yield from self._known.board(board)
             board_id = found.id
             if season is not None:
                 named = yield from find_season(found, season)
                 if named.state != "final":
-                    raise not_settled(found, named)
+                    raise (yield from not_settled(found, named))
                 ranking = named.ranking
+            if isinstance(asked, InCohort):
+                within = (yield from find_cohort(found, asked, operator=True)).ranking
         return (
             yield from awards.list_awards(
-                board_id, ranking, after=after, limit=limit, unacknowledged=unacknowledged
+                board_id,
+                ranking,
+                cohort=within,
+                after=after,
+                limit=limit,
+                unacknowledged=unacknowledged,
             )
         )
 

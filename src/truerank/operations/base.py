@@ -37,7 +37,7 @@ class Base:
         )
         self._known = Known(settings)
         self._answers = Answers(settings, self._known)
-        self._names = Names(settings.names_cache_ms)
+        self._names = Names(settings.names_cache_ms, self._known.reach)
         self._held_s = settings.cache_max_ms / 1000
         self._remembered_s = settings.board_cache_ms / 1000
 

@@ -16,7 +16,8 @@ from truerank.model import (
 from truerank.operations.base import Base
 from truerank.paging import check_slice
 from truerank.read import revisions
-from truerank.read.season import find_season
+from truerank.read.cohorts import InCohort, cohort_season, in_cohort
+from truerank.read.season import find_season, told_season
 from truerank.steps import Steps
 
 _WAIT_S = 60.0
@@ -57,6 +58,8 @@ class Closing(Base):
 
         Raises:
             SeasonNotOver: it may not be closed yet.
+            SeasonNotBegun: it is yet to begin: not even `now` closes it.
+            EarlierSeasonOpen: nor while its league waits for the season before.
             WritersUnderWay: it is sealed, and somebody's transaction stays open. Call again.
             BoardUnknown, SeasonUnknown: there is none.
         """
@@ -71,7 +74,7 @@ class Closing(Base):
             on_waiting=on_waiting,
         )
         self._known.forget(board)
-        return (yield from find_season(found, season))
+        return (yield from told_season(found, season))
 
     def close_due(
         self, *, actor: str, limit: int = _DUE_MAX, timeout_s: float = _WAIT_S
@@ -99,7 +102,7 @@ class Closing(Base):
         return closes
 
     def reopen_season(self, board: str, season: str, *, actor: str, reason: str) -> Steps[bool]:
-        """Let a sealed season take events again; True where it was sealed.
+        """Let a season take events again, sealed or beyond its grace; True where it took none.
 
         It isn't closed by itself afterwards. A final season stays final: `SeasonFinal`.
         """
@@ -153,10 +156,30 @@ class Closing(Base):
         self._known.forget(board)
         return revised
 
-    def settlements(self, board: str, season: str) -> Steps[list[Settlement]]:
-        """The revisions of a season's settlement, the newest first; none before it is final."""
-        _, found = yield from self._found(board, season)
-        return (yield from revisions.list_settlements(found.ranking))
+    def settlements(
+        self,
+        board: str,
+        season: str,
+        *,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
+    ) -> Steps[list[Settlement]]:
+        """The revisions of a season's settlement, the newest first; none before it is final.
+
+        Args:
+            board: the board's key.
+            season: its label.
+            cohort: of this cohort of the season alone, by its number: it is settled with the
+                season, and its revisions have the same numbers.
+            cohort_of: or of the cohort that this member is in.
+
+        Raises:
+            NotInCohort: there is no such cohort.
+            SeasonFrozen: the public is shown the season as it was, and so none of its cohorts.
+        """
+        asked = in_cohort(season, cohort, cohort_of)
+        _, found = yield from self._found(board, asked, operator=self._known.operator)
+        return (yield from revisions.list_settlements(found))
 
     def settlement_places(
         self,
@@ -166,6 +189,8 @@ class Closing(Base):
         *,
         limit: int = 1000,
         cursor: str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[SettledPlaces]:
         """The places of a settlement with everybody's own id: for who pays out.
 
@@ -175,12 +200,15 @@ class Closing(Base):
             revision: None: the newest, or that of the cursor.
             limit: 0 to 1000.
             cursor: `next` of the slice before; None: begin with the first place.
+            cohort: of this cohort of the season alone, by its number.
+            cohort_of: or of the cohort that this member is in.
 
         Raises:
             NotSettled: there is no such revision; `ready_at` says when the season may be final.
-            CursorGone: the cursor is of another season.
+            NotInCohort: there is no such cohort.
+            CursorGone: the cursor is of another season, or of another cohort.
         """
-        kept, found = yield from self._found(board, season)
+        kept, found = yield from self._found(board, in_cohort(season, cohort, cohort_of))
         return (yield from revisions.list_places(kept, found, revision, limit=limit, cursor=cursor))
 
     def settlement_changes(
@@ -192,6 +220,8 @@ class Closing(Base):
         since: int | None = None,
         limit: int = 1000,
         cursor: str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[SettlementChanges]:
         """In what a revision of a settlement differs from an earlier one.
 
@@ -203,12 +233,15 @@ class Closing(Base):
             limit: 0 to 1000.
             cursor: `next` of the slice before. Where little differs, slices may be empty: go on
                 until there is no next one.
+            cohort: as in `settlement_places`.
+            cohort_of: as in `settlement_places`.
 
         Raises:
             NotSettled: there is no such revision; `ready_at` says when the season may be final.
-            CursorGone: the cursor is of another season.
+            NotInCohort: there is no such cohort.
+            CursorGone: the cursor is of another season, or of another cohort.
         """
-        kept, found = yield from self._found(board, season)
+        kept, found = yield from self._found(board, in_cohort(season, cohort, cohort_of))
         return (
             yield from revisions.list_changes(
                 kept, found, revision, since=since, limit=limit, cursor=cursor
@@ -223,6 +256,8 @@ class Closing(Base):
         *,
         limit: int = 1000,
         cursor: str | None = None,
+        cohort: int | None = None,
+        cohort_of: str | None = None,
     ) -> Steps[SettlementExcluded]:
         """Who had a score and no place in a settlement, and why; in order of ids.
 
@@ -232,16 +267,24 @@ class Closing(Base):
             revision: None: the newest, or that of the cursor.
             limit: 0 to 1000.
             cursor: `next` of the slice before; None: begin with the first id.
+            cohort: as in `settlement_places`.
+            cohort_of: as in `settlement_places`.
 
         Raises:
             NotSettled: there is no such revision; `ready_at` says when the season may be final.
-            CursorGone: the cursor is of another season.
+            NotInCohort: there is no such cohort.
+            CursorGone: the cursor is of another season, or of another cohort.
         """
-        kept, found = yield from self._found(board, season)
+        kept, found = yield from self._found(board, in_cohort(season, cohort, cohort_of))
         return (
             yield from revisions.list_excluded(kept, found, revision, limit=limit, cursor=cursor)
         )
 
-    def _found(self, board: str, season: str) -> Steps[tuple[Board, Season]]:
+    def _found(
+        self, board: str, asked: str | InCohort | None, *, operator: bool = True
+    ) -> Steps[tuple[Board, Season]]:
+        # What names everybody by id is for operators anyway.
         found, _ = yield from self._known.board(board)
-        return found, (yield from find_season(found, season))
+        if isinstance(asked, InCohort):
+            return found, (yield from cohort_season(found, asked, operator=operator))
+        return found, (yield from find_season(found, asked))

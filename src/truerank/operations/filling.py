@@ -2,8 +2,11 @@
 
 from truerank.command import filling
 from truerank.command.filling import Filled
+from truerank.model import SeasonsFilling
 from truerank.operations.base import Base, retried
 from truerank.steps import Steps
+
+SLICE_MEMBERS = 500
 
 
 class Filling(Base):
@@ -31,7 +34,7 @@ class Filling(Base):
         self._known.forget(board)
         return added
 
-    def fill_seasons(self, board: str, *, members_max: int = 500) -> Steps[Filled]:
+    def fill_seasons(self, board: str, *, members_max: int = SLICE_MEMBERS) -> Steps[Filled]:
         """Compute added seasons for the next members; again and again until `done`.
 
         Safe to repeat, and beside workers.
@@ -41,6 +44,15 @@ class Filling(Base):
             self._known.forget(board)
         return filled
 
-    def count_members(self, board: str) -> Steps[int]:
-        """How many members have events on a board; it reads the board's history."""
-        return (yield from filling.count_members(board))
+    def seasons_filling(self, board: str, *, count: bool = False) -> Steps[SeasonsFilling]:
+        """How far the added seasons of a board are computed, and who is waited for.
+
+        Args:
+            board: the board's key.
+            count: have the members counted where nobody has yet; that reads the board's history
+                once, and is remembered.
+
+        Raises:
+            BoardUnknown: no board has this key.
+        """
+        return (yield from filling.seasons_filling(board, count=count))

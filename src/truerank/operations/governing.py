@@ -6,7 +6,7 @@ from datetime import datetime
 from truerank.command import board as boards
 from truerank.command import history
 from truerank.command.history import Pruned
-from truerank.model import Board, BoardSpec, Operator, Order, Season, TieBreak
+from truerank.model import Board, BoardSpec, Listed, Operator, Order, Season, TieBreak
 from truerank.operations.base import Base, retried
 from truerank.paging import check_slice
 from truerank.read import season as seasons
@@ -156,8 +156,10 @@ class Governing(Base):
 
     def seasons(
         self, board: str, *, period: str | None = None, limit: int = 1000, offset: int = 0
-    ) -> Steps[list[Season]]:
+    ) -> Steps[Listed[Season]]:
         """The seasons of a board in which something happened; `all` first, then the latest.
+
+        A list that has its `freshness`.
 
         Raises:
             BoardUnknown: no board has this key.
@@ -170,7 +172,8 @@ class Governing(Base):
     def season(self, board: str, label: str | None = None) -> Steps[Season]:
         """The season a label names; without one `all` where kept, else the current one.
 
-        Where it is frozen, with the ranking that readers are shown, and since when.
+        As PostgreSQL has it now; where it is frozen, with the ranking that readers are shown, and
+        since when.
         """
         found, _ = yield from self._known.board(board)
-        return (yield from self._known.shown(found, label))
+        return (yield from self._known.shown(found, label, anew=True))

@@ -9,11 +9,14 @@ from truerank.model import (
     League,
     LeaguePlace,
     LeagueRule,
+    Listed,
     Numbering,
     PageRequest,
+    Source,
     TierMember,
 )
 from truerank.operations.base import Base
+from truerank.operations.choosing import consistency_named, source_named
 from truerank.read.answers import ANY
 from truerank.read.cohorts import (
     InCohort,
@@ -22,6 +25,7 @@ from truerank.read.cohorts import (
     list_cohorts,
     list_tiers,
 )
+from truerank.read.season import fresh_from_now
 from truerank.steps import Steps
 
 
@@ -99,8 +103,8 @@ class Leagues(Base):
 
     def cohorts(
         self, board: str, season: str | None = None, *, after: int = 0, limit: int = 1000
-    ) -> Steps[list[Cohort]]:
-        """The cohorts of a season in order of their numbers.
+    ) -> Steps[Listed[Cohort]]:
+        """The cohorts of a season in order of their numbers: a list with `freshness` and `season`.
 
         Args:
             board: the board's key.
@@ -112,10 +116,12 @@ class Leagues(Base):
             SeasonFrozen: the public is shown the season as it was.
         """
         found, _ = yield from self._known.board(board)
-        shown = yield from self._known.shown(found, season)
+        shown = yield from self._known.shown(found, season, anew=True)
         if shown.frozen_at is not None:
             raise cohorts_frozen(shown.label)
-        return (yield from list_cohorts(found, season, after=after, limit=limit))
+        freshness = yield from fresh_from_now()
+        rows = yield from list_cohorts(found, shown.label, after=after, limit=limit)
+        return Listed(rows, freshness, shown)
 
     def league_tiers(
         self, board: str, period: str, *, after: str = "", limit: int = 1000
@@ -138,7 +144,8 @@ class Leagues(Base):
         member: str,
         season: str | None = None,
         *,
-        consistency: Consistency = ANY,
+        consistency: Consistency | str = ANY,
+        source: Source | str | None = None,
     ) -> Steps[LeaguePlace]:
         """A member's own view of a league: its cohort, its tier, and what its place comes to.
 
@@ -147,6 +154,7 @@ class Leagues(Base):
             member: whose.
             season: as in `top`.
             consistency: as in `top`.
+            source: as in `top`.
 
         Returns:
             `cohort` is None where the member is in none, or in none yet; and, but for operators,
@@ -155,17 +163,23 @@ class Leagues(Base):
         Raises:
             SeasonFrozen: the public is shown the season as it was.
         """
+        needed, insisted = consistency_named(consistency), source_named(source)
         found, _ = yield from self._known.board(board)
         check_member(member)
         asked = InCohort(season, None, member)
         try:
             cohort = yield from find_cohort(found, asked, operator=self._known.operator)
         except NotInCohort:
+            freshness = yield from fresh_from_now()
             label = (yield from self._known.season(found, season)).label
-            return LeaguePlace(board=board, season=label, member=member)
+            return LeaguePlace(board=board, season=label, member=member, freshness=freshness)
         request = PageRequest(members=(member,), numbering=Numbering.ORDINAL)
         page = yield from self._answers.page(
-            board, InCohort(cohort.season, cohort.number, None), request, consistency=consistency
+            board,
+            InCohort(cohort.season, cohort.number, None),
+            request,
+            consistency=needed,
+            source=insisted,
         )
         (place,) = page.places
         zone = None

@@ -137,8 +137,9 @@ class Members(Base):
 
         Args:
             member: whose standings go; what is submitted for it later counts for the other.
-            into: the member that remains, with its own states; an id without events gets those of
-                the other, its name and its tiers: that renames a member.
+            into: the member that remains, with its own states. It gets bans of the other; its name,
+                tier, key and place in cohorts where it has none; an id without events the wish to
+                be hidden, too: that renames a member.
             actor: who does it, for the audit.
             reason: why, for the audit.
             timeout_s: how long to wait for the projection, in seconds.

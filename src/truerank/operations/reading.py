@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from truerank.command import board as boards
+from truerank.errors import InvalidInput
 from truerank.model import Consistency, Numbering, Page, PageRequest, Source, Token
 from truerank.operations.asking import Asking
 from truerank.paging import check_slice
@@ -80,9 +81,10 @@ class Reading(Asking):
     def around(
         self,
         board: str,
-        member: str,
+        member: str | None = None,
         season: str | None = None,
         *,
+        rank: int | None = None,
         limit: int = 11,
         names: bool = False,
         numbering: Numbering | str = Numbering.COMPETITION,
@@ -93,15 +95,39 @@ class Reading(Asking):
         as_of: datetime | None = None,
         since: datetime | None = None,
     ) -> Steps[Page]:
-        """The neighbourhood of a member in `around`, its place in `places`.
+        """The neighbourhood of a member in `around` and its place in `places`; or that of a rank.
 
         The window has `limit` rows at both ends of the board too, unless the board is smaller;
-        it is empty where the member has no place. `as_of` and `since` as in `top`.
+        it is empty where the member has no place.
+
+        Args:
+            board: the board's key.
+            member: who is in the middle.
+            season: as in `top`.
+            rank: or the rank in the middle, from 1; beyond the last the window ends with the last.
+                With `limit=1` it is whoever stands there, and the score it takes. Places are gone
+                through one by one whatever the numbering: of equals, who share a rank, each has
+                one.
+            limit: rows, 0 to 1000.
+            names: as in `top`.
+            numbering: as in `top`.
+            consistency: as in `top`.
+            source: as in `top`.
+            cohort: as in `top`.
+            cohort_of: as in `top`.
+            as_of: as in `top`.
+            since: as in `top`.
+
+        Raises:
+            InvalidInput: neither a member nor a rank is given, or both are.
         """
         check_slice(limit)
+        if (member is None) == (rank is None):
+            raise InvalidInput("give the member or the rank in the middle", field="member")
         request = PageRequest(
-            members=(member,),
+            members=() if member is None else (member,),
             around=member,
+            around_rank=rank,
             around_limit=limit,
             numbering=boards.choice(Numbering, numbering, "numbering"),
             as_of=as_of,

@@ -1,9 +1,18 @@
 """The only place where a key is spelt.
 
-All keys of a group share one hash tag, so that a group is one slot of a cluster.
+All keys of a group share one hash tag, so that a group is one slot of a cluster. One key is of
+boards as such.
 """
 
 from dataclasses import dataclass
+
+
+def boards_key(prefix: str) -> str:
+    """Hash: board key to its settings and seasons, for readers whom PostgreSQL doesn't answer.
+
+    Its field without a name is the time of which all others are at least.
+    """
+    return f"{prefix}:boards"
 
 
 @dataclass(frozen=True, slots=True)

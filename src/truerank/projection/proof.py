@@ -304,9 +304,9 @@ class Proof:
                 doubt.strikes += 1
             if doubt.strikes >= _STRIKES:
                 self.wrong = (
-                    f"ranking {doubt.ranking}: of member {doubt.member.decode()!r} the source has"
-                    f" {_text(first.shown)}, the copy {_text(copied.shown)} at"
-                    f" {len(copied.places)} places"
+                    # Logs and requests for copies keep it: it is to name nobody.
+                    f"ranking {doubt.ranking}: of a member the source has {_text(first.shown)},"
+                    f" the copy {_text(copied.shown)} at {len(copied.places)} places"
                 )
 
     def _found(self, held: Held, doubts: Sequence[_Doubt]) -> list[Found]:

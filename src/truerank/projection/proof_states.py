@@ -79,7 +79,9 @@ class StateProof:
                 continue
             self._strikes[scope] += 1
             if self._strikes[scope] >= _STRIKES:
-                self.wrong = f"of member {scope[1]!r} the copy has another state than the source"
+                self.wrong = (
+                    f"of a member the copy has another state than the source, on board {scope[0]}"
+                )
 
     def _found(self, held: Held, scopes: list[Scope]) -> list[bytes | None]:
         """The version and letter that the copy has of each; None: active."""

@@ -6,7 +6,6 @@ The default is the projection, and PostgreSQL where that isn't whole; never both
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
@@ -22,19 +21,20 @@ from truerank.errors import (
     ProjectionUnavailable,
 )
 from truerank.model import Board, Consistency, Need, Page, PageRequest, Season, Source
-from truerank.paging import LIMIT_MAX, OFFSET_MAX, check_slice, check_whole
+from truerank.paging import LIMIT_MAX, OFFSET_MAX, check_many, check_slice, check_whole
 from truerank.read import database, history, projected, settled
 from truerank.read.checking import Outcome, compare
-from truerank.read.cohorts import InCohort
+from truerank.read.cohorts import InCohort, is_current, of_season
 from truerank.read.consistency import Judge
 from truerank.read.known import Known
 from truerank.read.season import season_at
 from truerank.read.waiting import pauses
 from truerank.settings import Settings
-from truerank.steps import Steps, hurried
+from truerank.steps import Steps, hurried, yielding
 
 _HURRY_S = 2.0  # for what is looked at beside, where the server stands still
 ANY = Consistency()
+_OF_NOW = frozenset({Need.AUTHORITATIVE, Need.SETTLED})  # nothing that is remembered
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -103,27 +103,37 @@ class Answers:
         check_request(request)
         if history.looks_back(request):
             history.check_asked(request, consistency, source)
-            return (yield from self._looked_back(board_key, season_label, request))
+            anew = consistency.need in _OF_NOW
+            return (yield from self._looked_back(board_key, season_label, request, anew=anew))
         judge = (
             self._judge_of_any
             if consistency is ANY
             else Judge(consistency, fallback_after_ms=self._fallback_after_ms)
         )
         judge.check_asked(request)
+        began = time.monotonic()
         board, season, epoch = yield from self._known.located(
-            board_key, season_label, request.cursor
+            board_key,
+            season_label,
+            request.cursor,
+            anew=consistency.need in _OF_NOW,
         )
         if request.token is not judge.compares:
             request = replace(request, token=judge.compares)
         question = Question(board, season, request, epoch)
-        page = yield from self._page(question, judge, consistency, source)
+        page = yield from self._page(question, judge, consistency, source, began)
         if season.frozen_at is None:
             return page
         freshness = replace(page.freshness, frozen_at=season.frozen_at)
         return replace(page, freshness=freshness)
 
     def _page(
-        self, question: Question, judge: Judge, consistency: Consistency, source: Source | None
+        self,
+        question: Question,
+        judge: Judge,
+        consistency: Consistency,
+        source: Source | None,
+        began: float,
     ) -> Steps[Page]:
         need = consistency.need
         if source is Source.PROJECTION and (need is Need.AUTHORITATIVE or need is Need.SETTLED):
@@ -131,11 +141,12 @@ class Answers:
         if need is Need.SETTLED:
             if question.season.frozen_at is not None:
                 raise NotSettled(f"season {question.season.label} is frozen until it is revealed")
-            return (yield from settled.read_page(question.board, question.season, question.request))
+            asked = settled.read_page(question.board, question.season, question.request)
+            return (yield from yielding(asked))
         if source is Source.DATABASE or need is Need.AUTHORITATIVE:
             return judge.of_database((yield from self._database(question)))
         page, fresh = yield from self._projected_in_time(
-            question, judge, insisted=source is not None
+            question, judge, began, insisted=source is not None
         )
         if fresh:
             assert page is not None, "nothing can't be fresh"
@@ -143,17 +154,22 @@ class Answers:
             return page
         if source is Source.PROJECTION:
             raise NotFreshEnough("the projection is older than allowed")
+        # It shows what was asked for, and tells its age.
+        stands_in = (
+            page is not None and need is not Need.MAX_AGE and not judge.lacks(page.freshness)
+        )
         try:
-            return judge.of_database((yield from self._limited(question)))
+            asked = self._limited(question, began, stands_in=stands_in)
+            return judge.of_database((yield from asked))
         except (Busy, DatabaseUnavailable) as exc:
-            if page is None or need is Need.AT_LEAST or judge.waits_after(page.freshness):
+            if page is None or judge.lacks(page.freshness):
                 raise
-            if need is Need.MAX_AGE:
+            if not stands_in:
                 raise NotFreshEnough(f"the projection is older than allowed, and {exc}") from exc
-            return page  # any answer was asked for, and this one tells its age
+            return page
 
     def _projected_in_time(
-        self, question: Question, judge: Judge, *, insisted: bool
+        self, question: Question, judge: Judge, began: float, *, insisted: bool
     ) -> Steps[tuple[Page | None, bool]]:
         """The projection's answer, and whether it is, or became within the wait, fresh enough."""
         deadline = time.monotonic() + judge.wait_s
@@ -162,26 +178,36 @@ class Answers:
             return None, False
         if judge.allows(page.freshness):
             return page, True
-        yield from hurried(judge.check_epoch(page.freshness), _HURRY_S)
+        if not judge.lacks(page.freshness):
+            return page, False
+        yield from self._beside(judge.check_epoch(page.freshness), began)
         if judge.answers_pending:
             # What the projection can't tell may never be shown; PostgreSQL can tell.
             return (judge.pending(page), True) if judge.knows(page.freshness) else (page, False)
-        if not judge.waits_after(page.freshness):
-            return page, False
         if not self._waiting.acquire(blocking=False):
             raise Busy("as many readers as may wait for a write to be shown; try again")
         try:
             # A wait for a transaction that is still open would be in vain.
-            with suppress(DatabaseUnavailable):
-                yield from hurried(judge.check_committed(), _HURRY_S)
+            yield from self._beside(judge.check_committed(), began)
             looks = pauses(deadline)
-            while judge.waits_after(page.freshness) and (yield next(looks)) <= deadline:
+            while judge.lacks(page.freshness) and (yield next(looks)) <= deadline:
                 page = yield from self._projected(question, insisted=insisted)
                 if page is None or judge.allows(page.freshness):
                     return page, page is not None
             return page, False
         finally:
             self._waiting.release()
+
+    def _beside(self, check: Steps[None], began: float) -> Steps[None]:
+        """Have PostgreSQL asked for what is said without its answer as well."""
+        if self._known.away or self._known.missed_since(began):
+            return
+        try:
+            yield from hurried(check, _HURRY_S)
+        except Busy:
+            return  # the projection may answer all the same
+        except DatabaseUnavailable:
+            self._known.missed()
 
     def _projected(self, question: Question, *, insisted: bool) -> Steps[Page | None]:
         try:
@@ -207,13 +233,21 @@ class Answers:
         )
         if not floor.allows(page.freshness):
             raise ProjectionUnavailable(f"the copy of group {group} is too old to be shown")
+        if not self._known.vouches(question.board, page.freshness):
+            raise ProjectionUnavailable("what Redis says of the board is older than the copy")
         self._known.floors.saw(group, page.freshness)
         return page
 
     def _database(self, question: Question) -> Steps[Page]:
-        return (yield from database.read_page(question.board, question.season, question.request))
+        asked = database.read_page(question.board, question.season, question.request)
+        return (yield from yielding(asked))
 
-    def _limited(self, question: Question) -> Steps[Page]:
+    def _limited(self, question: Question, began: float, *, stands_in: bool) -> Steps[Page]:
+        reach = self._known.reach
+        away = reach.away
+        # Nobody waits for it twice, nor every reader for what can be done without.
+        if reach.missed_since(began) or (stands_in and away and not reach.asks()):
+            raise DatabaseUnavailable("PostgreSQL did not answer when it was asked just before")
         # A cache that is away must not take its source with it: what is too much is refused. What
         # the cache never answers has a limit of its own, so that neither uses up the other's.
         kept = projected.keeps(question.board, question.request)
@@ -222,24 +256,23 @@ class Answers:
             raise Busy("PostgreSQL answers as many readers as it may; try again")
         self._falling_back += kept
         try:
-            return (yield from self._database(question))
+            asked = self._database(question)
+            return (yield from (reach.asked(asked, hurry=stands_in) if away else asked))
         finally:
             self._falling_back -= kept
             limit.release()
 
     def _looked_back(
-        self, key: str, label: str | InCohort | None, request: PageRequest
+        self, key: str, label: str | InCohort | None, request: PageRequest, *, anew: bool
     ) -> Steps[Page]:
-        if isinstance(label, InCohort):
-            raise InvalidInput("a cohort is known as it is now alone", field="cohort")
-        board, _ = yield from self._known.board(key)
+        board, _ = yield from self._known.board(key, anew=anew)
         if not self._looking_back.acquire(blocking=False):
             raise Busy("as many readers look back in time as may; try again")
         try:
-            if label is None and request.as_of is not None:
-                label = (yield from season_at(board, request.as_of)).label
-            known = yield from self._known.both(board, label)
-            page = yield from history.read_page(board, known.season, known.shown, request)
+            if is_current(label) and request.as_of is not None:
+                label = of_season(label, (yield from season_at(board, request.as_of)).label)
+            known = yield from self._known.both(board, label, anew=anew)
+            page = yield from yielding(history.read_page(board, known.season, known.shown, request))
         finally:
             self._looking_back.release()
         freshness = replace(page.freshness, frozen_at=known.shown.frozen_at)
@@ -273,8 +306,7 @@ def check_request(request: PageRequest) -> None:
     check_slice(request.limit, request.offset)
     check_whole("around_limit", request.around_limit, LIMIT_MAX)
     for name, asked in (("members", request.members), ("scores", request.scores)):
-        if len(asked) > LIMIT_MAX:
-            check_whole(name, len(asked), LIMIT_MAX)
+        check_many(name, len(asked))
     if request.around_rank is not None:
         check_whole("rank", request.around_rank, OFFSET_MAX, least=1)
     if request.cursor is not None and request.offset:

@@ -1,17 +1,19 @@
 """Which ranking a cohort of a season has, and what a place in it comes to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from truerank.command.submit import check_member, check_text
 from truerank.errors import InvalidInput, NotInCohort, SeasonFrozen, SeasonUnknown
-from truerank.model import Board, Cohort, TierMember, Zone
+from truerank.model import Board, Cohort, Season, TierMember, Zone
 from truerank.paging import check_slice, check_whole
+from truerank.read.season import find_season
 from truerank.steps import Query, Steps
 
 _FIND = """
-    SELECT season, ranking, number, tier, tier_name, promote, demote, frozen, moved, withheld
+    SELECT season, ranking, number, tier, tier_name, promote, demote, frozen, moved, withheld,
+           spared
     FROM truerank.find_cohort(%s, %s, %s::integer, %s)"""
 _LIST = """
     SELECT number, tier, tier_name, key, size, members, population
@@ -45,6 +47,7 @@ class FoundCohort:
     frozen: bool
     moved: int | None  # by the settlement the member went up a tier, 1, or down, -1
     withheld: bool  # it is named by a member who is hidden, banned or deleted
+    spared: int  # so many first ones go down in no tier
 
     def settled_zone(self) -> Zone:
         """What the member's place came to."""
@@ -54,7 +57,8 @@ class FoundCohort:
         """What a place in it comes to, if the season is settled as it stands."""
         if ordinal <= self.promote:
             return Zone.PROMOTION
-        return Zone.DEMOTION if ordinal > population - self.demote else Zone.STAY
+        down = ordinal > max(population - self.demote, self.spared)
+        return Zone.DEMOTION if down else Zone.STAY
 
 
 def in_cohort(
@@ -79,6 +83,11 @@ def in_cohort(
 def is_current(season: str | InCohort | None) -> bool:
     """Whether it names whatever season runs now."""
     return (season.season if isinstance(season, InCohort) else season) is None
+
+
+def of_season(asked: str | InCohort | None, season: str) -> str | InCohort:
+    """The same of the season with this label."""
+    return replace(asked, season=season) if isinstance(asked, InCohort) else season
 
 
 def find_cohort(board: Board, asked: InCohort, *, operator: bool) -> Steps[FoundCohort]:
@@ -113,6 +122,17 @@ def find_cohort(board: Board, asked: InCohort, *, operator: bool) -> Steps[Found
             field="cohort" if asked.member is None else "cohort_of",
         )
     return found
+
+
+def cohort_season(board: Board, asked: InCohort, *, operator: bool) -> Steps[Season]:
+    """The season that is asked about, with the ranking of one of its cohorts.
+
+    Raises:
+        SeasonUnknown, NotInCohort, SeasonFrozen: see `find_cohort`.
+    """
+    cohort = yield from find_cohort(board, asked, operator=operator)
+    season = yield from find_season(board, cohort.season)
+    return replace(season, ranking=cohort.ranking, cohort=cohort.number)
 
 
 def cohorts_frozen(season: str) -> SeasonFrozen:
@@ -161,7 +181,8 @@ def list_tiers(board: Board, period: str, *, after: str, limit: int) -> Steps[li
 
 
 def _found(row: Sequence[Any]) -> FoundCohort:
-    season, ranking, number, tier, tier_name, promote, demote, frozen, moved, withheld = row
+    season, ranking, number, tier, tier_name, promote, demote, frozen, moved, *rest = row
+    withheld, spared = rest
     return FoundCohort(
         season=season,
         ranking=ranking,
@@ -173,4 +194,5 @@ def _found(row: Sequence[Any]) -> FoundCohort:
         frozen=frozen,
         moved=moved,
         withheld=withheld,
+        spared=spared,
     )

@@ -8,14 +8,13 @@ from truerank.errors import EpochChanged, InvalidInput, NotCommittedYet
 from truerank.model import Consistency, Freshness, Need, Page, PageRequest, Token
 from truerank.read import tokens
 from truerank.read.tokens import Seen
-from truerank.read.waiting import check_epoch
-from truerank.steps import Query, Steps
+from truerank.read.waiting import check_committed, check_epoch
+from truerank.steps import Steps
 
 _DURATION = re.compile(r"([0-9]{1,8})(ms|s|m|h)")
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _MS_MAX = 365 * 86_400_000
 _WAIT_MS_MAX = 60_000
-_STILL_OPEN = "SELECT truerank.still_open(%s::xid8, %s)"
 _FIRST = "new"  # what a client without a token passes as its last one
 
 
@@ -24,7 +23,7 @@ class Judge:
 
     Args:
         consistency: what the reader needs.
-        fallback_after_ms: where the reader takes any answer, the age from which it is not served.
+        fallback_after_ms: the age from which no answer is served to who doesn't name one.
 
     Raises:
         InvalidInput: the text is no token, or a duration is out of range.
@@ -36,6 +35,7 @@ class Judge:
             _check_ms("max_age", consistency.max_age_ms, _MS_MAX)
         self._need = consistency.need
         self._seen = None if consistency.token is None else tokens.parse(consistency.token)
+        # Who names an age gets what that allows; the service's own is for all others.
         self._age_ms_max = (
             consistency.max_age_ms if self._need is Need.MAX_AGE else fallback_after_ms
         )
@@ -53,18 +53,21 @@ class Judge:
             freshness: as it was read.
             held_ms: how long ago that was.
         """
-        if self._whole and freshness.partial:
+        if self.lacks(freshness):
             return False
-        if self._seen is not None:
-            return shows(freshness, self._seen)
         if self._age_ms_max is None:
             return True
         age_ms = freshness.staleness_ms
         return age_ms is not None and age_ms + held_ms <= self._age_ms_max
 
-    def waits_after(self, freshness: Freshness) -> bool:
-        """Whether an answer that isn't fresh enough is worth waiting for the next one."""
-        return self._need is Need.AT_LEAST or (self._whole and freshness.partial)
+    def lacks(self, freshness: Freshness) -> bool:
+        """Whether an answer, of whatever age, misses what its reader has seen.
+
+        Then the next one is worth waiting for; an answer that is only old isn't.
+        """
+        if self._whole and freshness.partial:
+            return True
+        return self._seen is not None and not shows(freshness, self._seen)
 
     def of_database(self, page: Page) -> Page:
         """PostgreSQL's own answer, judged by the snapshot of its own statement.
@@ -97,20 +100,9 @@ class Judge:
             yield from check_epoch(self._seen)
 
     def check_committed(self) -> Steps[None]:
-        """Whether there is something to wait for: a transaction that is still open is not.
-
-        Raises:
-            NotCommittedYet: the token's transaction hasn't ended, so nobody but itself may see it.
-            DatabaseUnavailable: PostgreSQL doesn't answer.
-
-        Source: `schema/functions/still_open.sql`.
-        """
-        if self._seen is None or self._seen.transaction is None:
-            return
-        asked = (str(self._seen.transaction), self._seen.incarnation)
-        ((still_open,),) = yield Query(_STILL_OPEN, asked)
-        if still_open:
-            raise NotCommittedYet("the write behind the token isn't committed yet")
+        """Whether there is something to wait for: see `waiting.check_committed`."""
+        if self._seen is not None:
+            yield from check_committed(self._seen)
 
     def check_asked(self, request: PageRequest) -> None:
         """Whether there is somebody whose place could be pending.

@@ -37,7 +37,7 @@ _COLUMNS = {
     "p_compared": ("snapshot", "lives"),
     "p_marks": ("counts",),
 }  # fmt: skip
-_LIFT = "SELECT truerank.lift_bans(%s::text[], %s)"
+_LIFT = "SELECT truerank.lift_bans(%s::text[], NULL)"
 _FOLD = "SELECT truerank.fold_populations(%s)"
 _FOLDED_MAX = 10_000
 _STATEMENTS_MAX = 256
@@ -92,7 +92,7 @@ def lifting(members: Sequence[str]) -> Query:
 
     Source: `schema/functions/lift_bans.sql`.
     """
-    return Query(_LIFT, (list(members), len(members)))
+    return Query(_LIFT, (list(members),))
 
 
 def _slice(answer: Mapping[str, Any], name: str) -> RawSlice:

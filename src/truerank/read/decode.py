@@ -50,7 +50,7 @@ class RawPage(msgspec.Struct, frozen=True, kw_only=True):
     slice: RawSlice
     low: int  # places of the slice's bounds
     high: int
-    counts: Sequence[int]
+    counts: Sequence[int]  # of members; counted densely, then also of different scores
     places: Sequence[RawPlace | MemberState]  # where there is no place, whether one is withheld
     around: RawSlice | None
     freshness: Freshness
@@ -97,14 +97,22 @@ def decode(board: Board, season: Season, request: PageRequest, raw: RawPage) -> 
 
 
 def _counts(board: Board, request: PageRequest, raw: RawPage) -> tuple[ScoreCount, ...]:
+    asked = 2 * len(request.scores)
+    betters, up_tos = raw.counts[:asked:2], raw.counts[1:asked:2]
+    passed = {
+        Numbering.ORDINAL: up_tos,  # being the last to reach it
+        Numbering.COMPETITION: betters,
+        Numbering.DENSE: raw.counts[asked::2],
+    }[request.numbering]
     return tuple(
         ScoreCount(
             score=exact_text(board, scaled(board, score, "score")),
             better=better,
             equal=up_to - better,
+            rank=before + 1,
         )
-        for (score, _), better, up_to in zip(
-            request.scores, raw.counts[::2], raw.counts[1::2], strict=True
+        for (score, _), better, up_to, before in zip(
+            request.scores, betters, up_tos, passed, strict=True
         )
     )
 

@@ -75,10 +75,13 @@ def _bounds(board: Board, request: PageRequest) -> tuple[bytes | None, bytes | N
     if request.score_min is None and request.score_max is None:
         return None, None
     order = board.spec.order
-    least, most = (
-        None if score is None else number_bytes(order, scaled(board, score, name))
+    low, high = (
+        None if score is None else scaled(board, score, name)
         for name, score in (("score_min", request.score_min), ("score_max", request.score_max))
     )
+    if low is not None and high is not None and low > high:
+        raise InvalidInput("score_min is above score_max", field="score_min")
+    least, most = (None if each is None else number_bytes(order, each) for each in (low, high))
     first, last = (most, least) if order is Order.DESC else (least, most)
     return first, None if last is None else key_after(last)
 
@@ -88,7 +91,7 @@ def _marks(board: Board, score: object, ties: Sequence[int]) -> tuple[bytes, byt
         raise InvalidInput(
             f"the board has {len(board.spec.tie_breaks)} tie-breaks, not {len(ties)}", field="ties"
         )
-    prefix = number_bytes(board.spec.order, scaled(board, score, "score"))
+    prefix = number_bytes(board.spec.order, scaled(board, score, "scores"))
     for tie, value in zip(board.spec.tie_breaks, ties, strict=False):
         if type(value) is not int or not -SIGN <= value < SIGN:
             raise InvalidInput("a tie-break is a whole number of 64 bits", field="ties")

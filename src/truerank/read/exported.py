@@ -11,6 +11,7 @@ import msgspec
 from truerank.command.board import choice, find_board
 from truerank.errors import InvalidInput, NotSettled
 from truerank.model import Board, Freshness, Numbering, Season, Source
+from truerank.read.cohorts import InCohort, cohort_season, in_cohort, list_cohorts
 from truerank.read.revisions import check_revision, settlement_of
 from truerank.read.scores import reached_at, row_bytes, score_text
 from truerank.read.season import find_season, shown_season
@@ -18,8 +19,12 @@ from truerank.steps import Query, Steps
 
 # The transaction's instant: its snapshot is taken later.
 _BEGUN = "SELECT now(), i.id FROM truerank.installation() AS i"
-_SLICE = "SELECT * FROM truerank.export_slice(%s, %s, %s, %s)"
-_SETTLED_SLICE = "SELECT * FROM truerank.export_settled(%s, %s, %s, %s)"
+_SLICE = """
+    SELECT member, sort_key, ties, version, cohort
+    FROM truerank.export_slice(%s, %s, %s, %s, %s)"""
+_SETTLED_SLICE = """
+    SELECT ordinal, competition, dense, member, sort_key, ties, stand_in, cohort
+    FROM truerank.export_settled(%s, %s, %s, %s, %s)"""
 
 
 class ExportedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -31,6 +36,7 @@ class ExportedRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ties: tuple[int, ...]
     version: int
     reached_at: datetime
+    cohort: int | None = None  # the member's, of a season that is divided; None: it is in none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,7 @@ class ExportHead:
     numbering: Numbering
     installation: str
     freshness: Freshness
+    divided: bool = False  # into cohorts: rows name them
 
     @property
     def as_of(self) -> datetime:
@@ -64,6 +71,8 @@ class Wish:
     numbering: Numbering | str = Numbering.COMPETITION
     settled: bool = False
     revision: int | None = None
+    cohort: int | None = None  # of this cohort of the season alone, by its number
+    cohort_of: str | None = None  # or of the one that this member is in
     operator: bool = False  # sees what is going on behind a freeze
 
 
@@ -75,7 +84,8 @@ class Slices:
         rows_max: how many rows one statement reads.
 
     Raises:
-        InvalidInput: the numbering is none, or a revision is asked for of what isn't settled.
+        InvalidInput: the numbering is none, a revision is asked for of what isn't settled, or a
+            cohort makes no sense.
     """
 
     def __init__(self, wish: Wish, *, rows_max: int) -> None:
@@ -83,6 +93,7 @@ class Slices:
         if wish.revision is not None and not wish.settled:
             raise InvalidInput("only a settlement has revisions", field="revision")
         check_revision(wish.revision)
+        self._asked = in_cohort(wish.season, wish.cohort, wish.cohort_of)
         self._wish = wish
         self._rows_max = rows_max
         self._after = (b"", "")  # sort key and member of the last row
@@ -95,16 +106,16 @@ class Slices:
 
         Raises:
             BoardUnknown, SeasonUnknown: there is nothing to read.
+            NotInCohort: there is no such cohort.
+            SeasonFrozen: the public is shown the season as it was, and so none of its cohorts.
             NotSettled: there is no such settlement, or not for who asks.
 
         Source: `schema/functions/installation.sql`, `boards.sql`, `find_season.sql`,
-            `shown_ranking.sql`, `settlements.sql`.
+            `find_cohort.sql`, `cohorts.sql`, `shown_ranking.sql`, `settlements.sql`.
         """
         ((begun_at, installation),) = yield Query(_BEGUN)
         board, epoch, _ = yield from find_board(self._wish.board)
-        season = yield from find_season(board, self._wish.season)
-        if not self._wish.operator:
-            season, _ = yield from shown_season(season)
+        season, divided = yield from self._season(board)
         shown_through = begun_at
         if self._wish.settled:
             season = yield from self._settled(board, season)
@@ -124,6 +135,7 @@ class Slices:
                 settled=self._wish.settled,
                 frozen_at=season.frozen_at,
             ),
+            divided=divided,
         )
 
     def next(self, head: ExportHead) -> Steps[list[ExportedRow]]:
@@ -138,6 +150,19 @@ class Slices:
         self.ended = len(rows) < self._rows_max
         return rows
 
+    def _season(self, board: Board) -> Steps[tuple[Season, bool]]:
+        """What is exported, and whether its rows name cohorts."""
+        operator = self._wish.operator
+        if isinstance(self._asked, InCohort):
+            return (yield from cohort_season(board, self._asked, operator=operator)), True
+        season = yield from find_season(board, self._asked)
+        if not operator:
+            season, _ = yield from shown_season(season)
+        if season.frozen_at is not None:
+            return season, False
+        cohorts = yield from list_cohorts(board, season.label, after=0, limit=1)
+        return season, bool(cohorts)
+
     def _settled(self, board: Board, season: Season) -> Steps[Season]:
         if season.frozen_at is not None:
             raise NotSettled(f"season {season.label} is frozen until it is revealed")
@@ -147,9 +172,11 @@ class Slices:
     def _next(self, head: ExportHead) -> Steps[list[ExportedRow]]:
         board = head.board
         equal_bytes = row_bytes(board)
-        slice_ = (head.season.ranking, *self._after, self._rows_max)
+        only = head.season.cohort
+        looked_up = head.divided and only is None
+        slice_ = (head.season.ranking, *self._after, self._rows_max, looked_up)
         rows: list[ExportedRow] = []
-        for member, key, ties, version in (yield Query(_SLICE, slice_)):
+        for member, key, ties, version, cohort in (yield Query(_SLICE, slice_)):
             self._after = key, member
             self._place += 1
             if self._numbering is Numbering.ORDINAL:
@@ -166,6 +193,7 @@ class Slices:
                     ties=tuple(ties or ()),
                     version=version,
                     reached_at=reached_at(key, equal_bytes),
+                    cohort=cohort or only,
                 )
             )
         return rows
@@ -173,9 +201,13 @@ class Slices:
     def _next_settled(self, head: ExportHead) -> Steps[list[ExportedRow]]:
         board = head.board
         equal_bytes = row_bytes(board)
-        slice_ = (head.season.ranking, head.season.revision, self._place, self._rows_max)
+        only = head.season.cohort
+        looked_up = head.divided and only is None
+        slice_ = (
+            head.season.ranking, head.season.revision, self._place, self._rows_max, looked_up,
+        )  # fmt: skip
         rows: list[ExportedRow] = []
-        for ordinal, competition, dense, member, key, ties, stand_in in (
+        for ordinal, competition, dense, member, key, ties, stand_in, cohort in (
             yield Query(_SETTLED_SLICE, slice_)
         ):
             self._place = ordinal
@@ -193,6 +225,7 @@ class Slices:
                     # The stand-in's number, which no other row has.
                     version=int.from_bytes(stand_in),
                     reached_at=reached_at(key, equal_bytes),
+                    cohort=cohort or only,
                 )
             )
         return rows

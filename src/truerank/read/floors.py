@@ -76,6 +76,19 @@ class Floors:
                 privacy_tick = known.told = max(known.told, privacy_tick)
             known.privacy_tick = privacy_tick
 
+    def raise_to(self, group: int, privacy_tick: int, *, epoch: str) -> None:
+        """Take in what was written down of a group: it may be old, so nothing is lower for it.
+
+        Args:
+            group: its number.
+            privacy_tick: from which on the newest change was shown then.
+            epoch: of the source, then.
+        """
+        with self._lock:
+            known = self._known(group)
+            known.source = known.source or epoch
+            known.privacy_tick = max(known.privacy_tick, privacy_tick)
+
     def doubt(self, groups: Iterable[int] | None) -> None:
         """Ask PostgreSQL again before one of these groups is read; None: before any is."""
         with self._lock:

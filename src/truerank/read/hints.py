@@ -5,12 +5,13 @@ and no reader sees a wrong number for it.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import IntEnum, StrEnum
 
 from truerank.projection.keys import GroupKeys
+from truerank.read.season import NamedRanking
 from truerank.steps import Get, HashGet, Steps
 
 _NUMBER = rb"\d{1,19}"
@@ -18,7 +19,8 @@ _HINT = re.compile(
     rb"(\d{1,9}) (\d{1,19}):[0-9a-f-]{1,36} ([0-9a-f]{32}) "
     rb"(" + _NUMBER + rb"(?:," + _NUMBER + rb")*)"
 )
-_RANKINGS_MAX = 64  # of one board, in one notice; more are told as "any of them"
+_SEASONS_MAX = 64  # of one board, in one notice; more are told as "any of them"
+_COHORTS_MAX = 256
 _FIRST_DAY = date(1970, 1, 1)
 _FIRST_MONDAY = date(1969, 12, 29)
 
@@ -60,6 +62,65 @@ class Notice:
     generation: str | None = None
     tick: int | None = None
     seasons: tuple[str, ...] | None = None  # labels of those that changed; None: any may have
+    # By the label of their season, the numbers of those that changed; None: any may have.
+    cohorts: Mapping[str, tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """All that waited for one listener, in the numbers of rankings; None: any."""
+
+    kind: Kind
+    generation: str | None
+    tick: int | None
+    seasons: frozenset[int] | None
+    cohorts: frozenset[int] | None
+
+    @property
+    def unnamed(self) -> frozenset[int]:
+        """Those whose numbers don't tell what they are called."""
+        nameless = (each for each in self.seasons or () if season_label(each) is None)
+        return frozenset(nameless) | (self.cohorts or frozenset())
+
+    def told(
+        self, named: Mapping[int, NamedRanking], *, unseen: Collection[int] = ()
+    ) -> Notice | None:
+        """What the listener is told of it; None: nothing.
+
+        Args:
+            named: what is known of those that are unnamed.
+            unseen: seasons and cohorts of which it is told nothing: what goes on behind a freeze.
+        """
+        seasons, cohorts = self.seasons, self._cohorts(named, unseen)
+        if self.kind is Kind.HINT:
+            if seasons is not None:
+                seasons = seasons.difference(unseen)
+            if cohorts is None and unseen and seasons is not None and not seasons:
+                # They change with their season, which is one of those that are not told of.
+                cohorts = {}
+            if seasons is not None and not seasons and cohorts is not None and not cohorts:
+                return None
+        return Notice(
+            kind=self.kind,
+            generation=self.generation,
+            tick=self.tick,
+            seasons=_labels(seasons, named),
+            cohorts=cohorts,
+        )
+
+    def _cohorts(
+        self, named: Mapping[int, NamedRanking], unseen: Collection[int]
+    ) -> dict[str, tuple[int, ...]] | None:
+        if self.cohorts is None:
+            return None
+        found: dict[str, list[int]] = {}
+        for ranking in sorted(self.cohorts.difference(unseen)):
+            name = named.get(ranking)
+            if name is None or name.cohort is None:
+                return None
+            if name.season not in unseen:
+                found.setdefault(name.label, []).append(name.cohort)
+        return {label: tuple(numbers) for label, numbers in found.items()}
 
 
 def parse(message: bytes) -> Hint | None:
@@ -120,44 +181,41 @@ class Pending:
         self._kind: Kind | None = None
         self._generation: str | None = None
         self._tick: int | None = None
-        self._rankings: set[int] | None = set()
+        self._seasons: set[int] | None = set()
+        self._cohorts: set[int] | None = set()
 
     def add(self, hint: Hint) -> None:
         """Merge a hint into what waits."""
         self._kind = self._kind or Kind.HINT
         self._generation, self._tick = hint.generation, hint.tick
-        if self._rankings is not None:
-            self._rankings.update(hint.rankings)
-            if len(self._rankings) > _RANKINGS_MAX:
-                self._rankings = None
+        cohorts = {each for each in hint.rankings if _is_cohort(each)}
+        self._seasons = _merged(self._seasons, set(hint.rankings) - cohorts, _SEASONS_MAX)
+        self._cohorts = _merged(self._cohorts, cohorts, _COHORTS_MAX)
 
     def lost(self) -> None:
         """Hints may have been lost: whatever waits becomes a resync."""
-        self._kind, self._rankings = Kind.RESYNC, None
+        self._kind, self._seasons, self._cohorts = Kind.RESYNC, None, None
 
     def due_in(self, now: float) -> float | None:
         """Seconds until the next notice may go out; None where nothing waits."""
         return None if self._kind is None else max(0.0, self._next_at - now)
 
-    def take(self, now: float, *, unseen: frozenset[int] = frozenset()) -> Notice | None:
-        """The one notice that stands for all that waited; None where nothing is left of it.
-
-        Args:
-            now: the monotonic time, in seconds.
-            unseen: rankings of which it says nothing: what goes on behind a freeze.
-        """
+    def take(self) -> Waited:
+        """What the one notice is made of that stands for all that waited; then call `gave`."""
         assert self._kind is not None, "the caller asked whether something is due"
-        kind, rankings = self._kind, self._rankings
-        self._kind, self._rankings = None, set()
-        if kind is Kind.HINT and rankings and rankings & unseen:
-            # Cohorts change with their season, and what is left names its own season.
-            rankings = {each for each in rankings - unseen if not _is_cohort(each)}
-            if not rankings:
-                return None
-        self._next_at = now + self._gap_s
-        return Notice(
-            kind=kind, generation=self._generation, tick=self._tick, seasons=_labels(rankings)
+        kind, seasons, cohorts = self._kind, self._seasons, self._cohorts
+        self._kind, self._seasons, self._cohorts = None, set(), set()
+        return Waited(
+            kind=kind,
+            generation=self._generation,
+            tick=self._tick,
+            seasons=None if seasons is None else frozenset(seasons),
+            cohorts=None if cohorts is None else frozenset(cohorts),
         )
+
+    def gave(self, now: float) -> None:
+        """Let the next notice wait for its gap from this monotonic time on, in seconds."""
+        self._next_at = now + self._gap_s
 
 
 def current(prefix: str, group: int) -> Steps[tuple[str | None, int | None]]:
@@ -179,9 +237,23 @@ def _is_cohort(ranking: int) -> bool:
     return (ranking >> 32) & 0xF == _COHORT
 
 
-def _labels(rankings: Iterable[int] | None) -> tuple[str, ...] | None:
+def _merged(known: set[int] | None, more: set[int], number_max: int) -> set[int] | None:
+    if known is None:
+        return None
+    known |= more
+    return known if len(known) <= number_max else None
+
+
+def _labels(
+    rankings: frozenset[int] | None, named: Mapping[int, NamedRanking]
+) -> tuple[str, ...] | None:
     if rankings is None:
         return None
-    labels = [season_label(ranking) for ranking in sorted(rankings)]
-    known = tuple(label for label in labels if label is not None)
-    return known if len(known) == len(labels) else None
+    labels: dict[str, None] = {}  # a frozen season and what is shown of it have the same
+    for ranking in sorted(rankings):
+        name = named.get(ranking)
+        label = season_label(ranking) if name is None else name.label
+        if label is None:
+            return None
+        labels[label] = None
+    return tuple(labels)

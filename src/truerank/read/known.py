@@ -1,34 +1,46 @@
 """What is remembered of boards and seasons between questions, for a short while.
 
-While PostgreSQL is away, what was remembered stays good: ranks don't depend on it.
+While PostgreSQL is away, what was remembered when it went stays good, and what wasn't is looked up
+in Redis: ranks don't depend on PostgreSQL.
 """
 
+import math
 import time
 from collections.abc import MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from truerank.command.board import find_board
-from truerank.errors import CursorGone, DatabaseUnavailable, SeasonUnknown
-from truerank.model import Board, Season
-from truerank.read import cursors
-from truerank.read.cohorts import InCohort, find_cohort, is_current
+from truerank.errors import Busy, CursorGone, DatabaseUnavailable, SeasonUnknown
+from truerank.model import Board, Freshness, Season
+from truerank.read import athand, cursors
+from truerank.read.athand import BoardAtHand
+from truerank.read.cohorts import InCohort, cohort_season, is_current, of_season
 from truerank.read.floors import Floors
-from truerank.read.season import find_season, frozen_rankings, shown_season
+from truerank.read.reach import Reach
+from truerank.read.season import (
+    NamedRanking,
+    find_season,
+    frozen_rankings,
+    name_rankings,
+    shown_season,
+)
 from truerank.settings import Settings
-from truerank.steps import Steps, hurried
+from truerank.steps import Steps
 
 _REMEMBERED_MAX = 10_000
-_AWAY_S = 5.0
-_HURRY_S = 2.0  # for what is remembered, where the server stands still
+_NO_ANSWER = (Busy, DatabaseUnavailable)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
     board: Board
     epoch: str
-    until: float
+    until: float  # monotonic, in seconds
+    read_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +61,11 @@ class Known:
         self._boards: dict[str, _Remembered] = {}
         self._seasons: dict[tuple[int, str | InCohort | None], RememberedSeason] = {}
         self._frozen: dict[int, tuple[frozenset[int], float]] = {}
-        self._away_until: float | None = None  # PostgreSQL did not answer: not asked before this
+        self._named: dict[int, NamedRanking] = {}
+        self._prefix = settings.prefix
+        self._as_of: dict[int, datetime] = {}  # by board: only where Redis said what it is
         self.floors = Floors()
+        self.reach = Reach()
 
     @property
     def operator(self) -> bool:
@@ -60,34 +75,54 @@ class Known:
     @property
     def away(self) -> bool:
         """Whether PostgreSQL did not answer when it was asked last."""
-        return self._away_until is not None
+        return self.reach.away
+
+    def vouches(self, board: Board, freshness: Freshness) -> bool:
+        """Whether what is known of a board may be said of an answer of the projection."""
+        as_of = self._as_of.get(board.id)
+        return as_of is None or athand.vouches(as_of, freshness)
+
+    def missed(self) -> None:
+        """Take in that PostgreSQL did not answer."""
+        self.reach.missed()
+
+    def missed_since(self, began: float) -> bool:
+        """Whether PostgreSQL was asked since then, in monotonic seconds, and did not answer."""
+        return self.reach.missed_since(began)
 
     def located(
-        self, board_key: str, season_label: str | InCohort | None, cursor: str | None = None
+        self,
+        board_key: str,
+        season_label: str | InCohort | None,
+        cursor: str | None = None,
+        *,
+        anew: bool = False,
     ) -> Steps[tuple[Board, Season, str]]:
         """The board, the season and the source's epoch that a question is about.
+
+        Args:
+            board_key: exact text.
+            season_label: None: the current one.
+            cursor: of the page that is gone on from.
+            anew: as PostgreSQL has them now, whatever is remembered.
 
         Raises:
             BoardUnknown, SeasonUnknown: there is none.
             CursorGone: the season that the cursor names is gone.
             InvalidInput: the cursor is none.
         """
-        known = self._remembered(board_key, season_label) if cursor is None else None
+        known = None
+        if cursor is None and not anew:
+            known = self._remembered(board_key, season_label)
         if known is not None:
             return known
-        board, epoch = yield from self.board(board_key)
+        board, epoch = yield from self.board(board_key, anew=anew)
         named = season_label
-        if season_label is None and cursor is not None:
+        if is_current(season_label) and cursor is not None:
             # Whoever pages through the current season goes on in it when another begins.
-            season_label = cursors.parse(cursor).season
-        elif (
-            isinstance(season_label, InCohort)
-            and season_label.season is None
-            and cursor is not None
-        ):
-            season_label = replace(season_label, season=cursors.parse(cursor).season)
+            season_label = of_season(season_label, cursors.parse(cursor).season)
         try:
-            season = yield from self.shown(board, season_label)
+            season = (yield from self.both(board, season_label, anew=anew)).shown
         except SeasonUnknown as exc:
             if season_label == named:
                 raise
@@ -109,35 +144,86 @@ class Known:
             return None
         return board.board, season.shown, board.epoch
 
-    def board(self, key: str) -> Steps[tuple[Board, str]]:
+    def board(self, key: str, *, anew: bool = False) -> Steps[tuple[Board, str]]:
         """A board and the source's epoch, remembered for a short while.
 
-        While PostgreSQL is away, what was remembered stays good: ranks don't depend on it.
+        Raises:
+            BoardUnknown: there is none.
+            DatabaseUnavailable, Busy: PostgreSQL doesn't answer, and Redis doesn't know the board,
+                or isn't to be asked.
         """
         now = time.monotonic()
-        known = self._boards.get(key)
-        if known is None or self._asks(now, known.until):
-            try:
-                asked = find_board(key)
-                board, epoch, privacy_tick = yield from (
-                    asked if known is None else hurried(asked, _HURRY_S)
-                )
-            except DatabaseUnavailable:
-                self._away_until = time.monotonic() + _AWAY_S
-                if known is None:
-                    raise
-            else:
-                self._away_until = None
-                _make_room(self._boards)
-                known = self._boards[key] = _Remembered(board, epoch, now + self._remember_s)
-                self.floors.learn(board.group, privacy_tick, asked_at=now, epoch=epoch)
+        known = None if anew else self._boards.get(key)
+        if known is not None and now <= known.until:
+            return known.board, known.epoch
+        asks = anew or (self.reach.asks() if known is None else self.reach.asks(known.until))
+        if not asks and self._is_old(known):
+            known = yield from self._at_hand(key)
+        if known is not None and not asks:
+            return known.board, known.epoch
+        try:
+            read_at = datetime.now(UTC)
+            asked = self.reach.asked(find_board(key), hurry=not anew)
+            board, epoch, privacy_tick = yield from asked
+        except _NO_ANSWER:
+            if not anew and self._is_old(known):
+                known = yield from self._at_hand(key)
+            if known is None:
+                raise
+        else:
+            _make_room(self._boards)
+            known = _Remembered(board, epoch, now + self._remember_s, read_at)
+            self._boards[key] = known
+            self._as_of.pop(board.id, None)
+            self.floors.learn(board.group, privacy_tick, asked_at=now, epoch=epoch)
         return known.board, known.epoch
+
+    def _is_old(self, known: "_Remembered | RememberedSeason | None") -> bool:
+        """Whether something may have changed between when it was good and PostgreSQL's silence."""
+        return known is None or known.until < self.reach.silent_since
+
+    def _at_hand(self, key: str) -> Steps[_Remembered | None]:
+        """What Redis says of a board, or what is remembered where that is newer, or Redis silent.
+
+        Returns:
+            None: there is no such board, as far as anybody knows.
+        """
+        now = time.monotonic()
+        found = yield from athand.read_board(self._prefix, key)
+        known = self._boards.get(key)
+        told, as_of = found or (None, _NEVER)
+        if known is not None and known.read_at >= as_of:
+            if self._is_old(known):
+                known = self._boards[key] = replace(known, until=now)
+        elif told is not None:
+            _make_room(self._boards)
+            known = self._boards[key] = _Remembered(told.board, told.epoch, now, as_of)
+        else:
+            self.forget(key)
+            known = None
+        if told is not None:
+            self._learn(told, as_of, now)
+        return known
+
+    def _learn(self, told: BoardAtHand, as_of: datetime, now: float) -> None:
+        """Take in what Redis says of a board's seasons, where nothing better is remembered."""
+        self.floors.raise_to(told.board.group, told.privacy_tick, epoch=told.epoch)
+        for remembered in (self._seasons, self._as_of):
+            _make_room(remembered)
+        self._as_of[told.board.id] = as_of
+        # Good until now only, so that PostgreSQL is asked as soon as it answers.
+        for each in told.seasons:
+            named = (told.board.id, each.season.label)
+            season = self._seasons.get(named)
+            if self._is_old(season):
+                shown = each.season if self._operator else each.shown
+                self._seasons[named] = RememberedSeason(each.season, shown, now)
 
     def forget(self, key: str) -> None:
         """Read this board's settings, and the states of its seasons, before the next answer."""
         known = self._boards.pop(key, None)
         if known is not None:
-            for season in [each for each in self._seasons if each[0] == known.board.id]:
+            for season in [each for each in list(self._seasons) if each[0] == known.board.id]:
                 self._seasons.pop(season, None)
             self._frozen.pop(known.board.id, None)
 
@@ -145,9 +231,11 @@ class Known:
         """The season a label names, remembered for a short while, never beyond its end."""
         return (yield from self.both(board, label)).season
 
-    def shown(self, board: Board, label: str | InCohort | None) -> Steps[Season]:
+    def shown(
+        self, board: Board, label: str | InCohort | None, *, anew: bool = False
+    ) -> Steps[Season]:
         """The same as readers are shown it: where it is frozen, with the ranking of back then."""
-        return (yield from self.both(board, label)).shown
+        return (yield from self.both(board, label, anew=anew)).shown
 
     def frozen(self, board_id: int) -> Steps[frozenset[int]]:
         """The rankings of a board's seasons that are frozen, remembered for a short while.
@@ -158,46 +246,100 @@ class Known:
             return frozenset()
         now = time.monotonic()
         known, until = self._frozen.get(board_id, (frozenset(), 0.0))
-        if self._asks(now, until):
-            try:
-                known = yield from hurried(frozen_rankings(board_id), _HURRY_S)
-            except DatabaseUnavailable:
-                self._away_until = time.monotonic() + _AWAY_S
-            else:
-                self._away_until = None
+        if now > until and self.reach.asks(until):
+            with suppress(*_NO_ANSWER):
+                known = yield from self.reach.asked(frozen_rankings(board_id))
                 _make_room(self._frozen)
                 self._frozen[board_id] = known, now + self._remember_s
         return known
 
-    def both(self, board: Board, label: str | InCohort | None) -> Steps[RememberedSeason]:
+    def named(self, rankings: frozenset[int]) -> Steps[dict[int, NamedRanking]]:
+        """What rankings are of, by number, as far as it is known; remembered for good.
+
+        What isn't remembered can't be told while PostgreSQL is away.
+        """
+        missing = rankings - self._named.keys()
+        if missing and self.reach.asks():
+            with suppress(*_NO_ANSWER):
+                named = yield from self.reach.asked(name_rankings(missing))
+                _make_room(self._named)
+                self._named |= named
+        return {each: self._named[each] for each in rankings & self._named.keys()}
+
+    def both(
+        self, board: Board, label: str | InCohort | None, *, anew: bool = False
+    ) -> Steps[RememberedSeason]:
         """The season a label names, and the same as readers are shown it."""
         now = time.monotonic()
-        known = self._seasons.get((board.id, label))
-        if known is not None:
+        known, over = self._seasons.get((board.id, label)), False
+        if known is not None and not anew:
             ends_at = known.season.ends_at
             over = is_current(label) and ends_at is not None and ends_at <= datetime.now(UTC)
-            if not self._asks(now, 0.0 if over else known.until):
+            if now <= known.until and not over:
                 return known
+        good_until = math.inf if known is None else -math.inf if over else known.until
+        if not anew and not self.reach.asks(good_until):
+            standing_in = yield from self._standing_in(board, label, known, over=over)
+            if standing_in is not None:
+                return standing_in
         try:
-            asked = self._found(board, label)
-            season, shown = yield from (asked if known is None else hurried(asked, _HURRY_S))
-        except DatabaseUnavailable:
-            self._away_until = time.monotonic() + _AWAY_S
-            if known is None:
+            asked = self.reach.asked(self._found(board, label), hurry=not anew)
+            season, shown = yield from asked
+        except _NO_ANSWER:
+            if anew:
                 raise
-            return known
-        self._away_until = None
+            standing_in = yield from self._standing_in(board, label, known, over=over)
+            if standing_in is None:
+                raise
+            return standing_in
         _make_room(self._seasons)
-        known = self._seasons[board.id, label] = RememberedSeason(
-            season, shown, now + self._remember_s
-        )
+        known = RememberedSeason(season, shown, now + self._remember_s)
+        self._seasons[board.id, label] = known
+        if label is None:
+            # Whoever names it, while PostgreSQL is away, asks for what is known.
+            self._seasons[board.id, season.label] = known
         return known
+
+    def _standing_in(
+        self,
+        board: Board,
+        label: str | InCohort | None,
+        known: RememberedSeason | None,
+        *,
+        over: bool,
+    ) -> Steps[RememberedSeason | None]:
+        """What a label names by what is remembered of it, or of the board, or stands in Redis."""
+        if isinstance(label, InCohort):
+            return known
+        if not over and not self._is_old(known):
+            return known
+        # What was remembered long before may have been frozen since.
+        found = self._named_alike(board, label)
+        if self._is_old(found):
+            yield from self._at_hand(board.spec.key)
+            found = self._named_alike(board, label) or known
+        if self._is_old(found) and not self.away:
+            return None  # PostgreSQL is slow, and tells
+        if found is not None:
+            found = self._seasons[board.id, label] = replace(found, until=time.monotonic())
+        return found
+
+    def _named_alike(self, board: Board, label: str | None) -> RememberedSeason | None:
+        if label is not None:
+            return self._seasons.get((board.id, label))
+        seasons = {
+            known.season.label: known
+            for (board_id, named), known in list(self._seasons.items())
+            if board_id == board.id and isinstance(named, str)
+        }
+        current = athand.current_of(
+            board, [known.season for known in seasons.values()], datetime.now(UTC)
+        )
+        return None if current is None else seasons[current.label]
 
     def _found(self, board: Board, label: str | InCohort | None) -> Steps[tuple[Season, Season]]:
         if isinstance(label, InCohort):
-            cohort = yield from find_cohort(board, label, operator=self._operator)
-            season = yield from find_season(board, cohort.season)
-            season = replace(season, ranking=cohort.ranking, cohort=cohort.number)
+            season = yield from cohort_season(board, label, operator=self._operator)
             return season, season
         season = yield from find_season(board, label)
         if self._operator:
@@ -208,19 +350,6 @@ class Known:
             # Copies from before it was frozen don't have the ranking.
             self.floors.learn(board.group, privacy_tick, asked_at=now)
         return season, shown
-
-    def _asks(self, now: float, until: float) -> bool:
-        """Whether to read again what is remembered until some time.
-
-        While PostgreSQL is away every read would wait for it: then one asks, now and again.
-        """
-        if now <= until:
-            return False
-        if self._away_until is not None:
-            if now <= self._away_until:
-                return False
-            self._away_until = now + _AWAY_S
-        return True
 
 
 def _make_room(remembered: MutableMapping[Any, Any]) -> None:

@@ -1,6 +1,6 @@
 """Leagues as plain values for JSON, the same over HTTP and in the command line."""
 
-from truerank.model import Cohort, League, LeaguePlace, TierMember
+from truerank.model import Cohort, League, LeaguePlace, Listed, TierMember
 from truerank.read.shapes import Shape, freshness_json
 
 
@@ -18,6 +18,19 @@ def league_json(league: League) -> Shape:
         "scanned": league.scanned,
         "undivided": league.undivided,
         "waits_for": league.waits_for,
+    }
+
+
+def cohorts_json(board: str, found: Listed[Cohort]) -> Shape:
+    """The cohorts of a season, with its label and state."""
+    season = found.season
+    assert season is not None, "they are of one"
+    return {
+        "board": board,
+        "season": season.label,
+        "state": season.state,
+        "cohorts": [cohort_json(each) for each in found],
+        "freshness": freshness_json(found.freshness),
     }
 
 
@@ -46,7 +59,7 @@ def tier_json(member: TierMember) -> Shape:
 
 def league_place_json(place: LeaguePlace) -> Shape:
     """A member's own view of a league; `cohort` is null where it is in none, or in none yet."""
-    shape: Shape = {
+    return {
         "board": place.board,
         "season": place.season,
         "member": place.member,
@@ -59,7 +72,5 @@ def league_place_json(place: LeaguePlace) -> Shape:
         "promote": place.promote,
         "demote": place.demote,
         "zone": None if place.zone is None else place.zone.value,
+        "freshness": freshness_json(place.freshness),
     }
-    if place.freshness is not None:
-        shape["freshness"] = freshness_json(place.freshness)
-    return shape

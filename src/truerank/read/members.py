@@ -61,4 +61,6 @@ def freeze_json(freeze: Freeze) -> Shape:
         "due_at": time_text(freeze.due_at),
         "frozen_at": time_text(freeze.frozen_at),
         "revealed_at": time_text(freeze.revealed_at),
+        "together": list(freeze.together),
+        "public": list(freeze.public),
     }

@@ -33,7 +33,9 @@ _CHANGES = """
 _EXCLUDED = """
     SELECT member, why, score::text
     FROM truerank.settlement_excluded_members(%s, %s, %s, %s::integer)"""
-_PLACES = "SELECT * FROM truerank.export_settled(%s, %s, %s, %s::integer)"
+_PLACES = """
+    SELECT ordinal, competition, dense, member, sort_key, ties
+    FROM truerank.export_settled(%s, %s, %s, %s::integer)"""
 _REVISION_MAX = 2**31 - 1
 _PLACES_MAX = 20_000  # looked at for one slice of changes
 
@@ -48,12 +50,12 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     after: int | str
 
 
-def list_settlements(ranking: int) -> Steps[list[Settlement]]:
+def list_settlements(season: Season) -> Steps[list[Settlement]]:
     """The revisions of a season's settlement, the newest first; none before it is final.
 
     Source: `schema/functions/settlements.sql`.
     """
-    rows = yield Query(_SETTLEMENTS, (ranking,))
+    rows = yield Query(_SETTLEMENTS, (season.ranking,))
     return [
         Settlement(
             revision=revision,
@@ -66,10 +68,18 @@ def list_settlements(ranking: int) -> Steps[list[Settlement]]:
             excluded=excluded,
             changed=changed,
             digest=digest,
+            cohort=season.cohort,
         )
         for (revision, settled_at, actor, reason, population, different, total, excluded, changed,
              digest) in rows
     ]  # fmt: skip
+
+
+def as_settled(season: Season, settlements: Sequence[Settlement]) -> Season:
+    """A season as its settlements say, which were read a moment after it."""
+    if not settlements:
+        return season
+    return season.settled(settlements[0].settled_at, settlements[0].revision)
 
 
 def settlement_of(board: Board, season: Season, revision: int | None) -> Steps[Settlement]:
@@ -135,6 +145,7 @@ def list_changes(
         next=None
         if looked >= end
         else encoded(Mark("changes", season.ranking, older.revision, newer.revision, looked)),
+        cohort=season.cohort,
     )
 
 
@@ -163,6 +174,7 @@ def list_excluded(
         next=encoded(Mark("excluded", season.ranking, 0, number, after))
         if len(rows) > limit
         else None,
+        cohort=season.cohort,
     )
 
 
@@ -190,7 +202,7 @@ def list_places(
             ties=tuple(ties or ()),
             reached_at=reached_at(key, equal_bytes),
         )
-        for ordinal, competition, dense, member, key, ties, _ in rows
+        for ordinal, competition, dense, member, key, ties in rows
     )
     last = places[-1].ordinal if places else after
     return SettledPlaces(
@@ -201,13 +213,14 @@ def list_places(
         next=None
         if last >= found.population
         else encoded(Mark("places", season.ranking, 0, found.revision, last)),
+        cohort=season.cohort,
     )
 
 
 def _settlements(board: Board, season: Season) -> Steps[list[Settlement]]:
-    settlements = yield from list_settlements(season.ranking)
+    settlements = yield from list_settlements(season)
     if not settlements:
-        raise not_settled(board, season)
+        raise (yield from not_settled(board, season))
     return settlements
 
 

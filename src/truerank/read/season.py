@@ -1,13 +1,13 @@
 """Which ranking a season's label names."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from truerank.command.submit import check_text
 from truerank.errors import SeasonUnknown
-from truerank.model import Board, Season
+from truerank.model import Board, Freshness, Listed, Season, Source
 from truerank.steps import Query, Steps
 
 _FIND = "SELECT * FROM truerank.find_season(%s, %s)"
@@ -15,7 +15,18 @@ _FIND_AT = "SELECT * FROM truerank.find_season(%s, NULL, %s)"
 _SHOWN = "SELECT * FROM truerank.shown_ranking(%s)"
 _FROZEN = "SELECT truerank.frozen_rankings(%s)"
 _LIST = "SELECT * FROM truerank.seasons(%s, %s, %s::integer, %s::integer)"
+_NAME = "SELECT ranking, season, label, cohort FROM truerank.name_rankings(%s::bigint[])"
+_NOW = "SELECT now(), truerank.source_epoch()"
 _CHARS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRanking:
+    """What a ranking is of; this never changes."""
+
+    season: int  # the number of the season, also of a cohort
+    label: str
+    cohort: int | None
 
 
 def find_season(board: Board, label: str | None) -> Steps[Season]:
@@ -34,7 +45,7 @@ def find_season(board: Board, label: str | None) -> Steps[Season]:
     if not rows:
         named = "season that runs now" if label is None else f"season {label!r}"
         raise SeasonUnknown(f"board {board.spec.key!r} has no {named}", field="season")
-    return _season(board, rows[0])
+    return season_of(board, rows[0])
 
 
 def season_at(board: Board, at: datetime) -> Steps[Season]:
@@ -50,7 +61,7 @@ def season_at(board: Board, at: datetime) -> Steps[Season]:
         raise SeasonUnknown(
             f"board {board.spec.key!r} had no season at {at.isoformat()}", field="season"
         )
-    return _season(board, rows[0])
+    return season_of(board, rows[0])
 
 
 def shown_season(season: Season) -> Steps[tuple[Season, int | None]]:
@@ -68,6 +79,17 @@ def shown_season(season: Season) -> Steps[tuple[Season, int | None]]:
     return shown, privacy_tick
 
 
+def told_season(board: Board, label: str | None) -> Steps[Season]:
+    """The season of a label as it is, also where the public is shown it as it was, and since when.
+
+    Raises:
+        SeasonUnknown: the board keeps no such season.
+    """
+    season = yield from find_season(board, label)
+    shown, _ = yield from shown_season(season)
+    return replace(season, frozen_at=shown.frozen_at)
+
+
 def frozen_rankings(board_id: int) -> Steps[frozenset[int]]:
     """The numbers of a board's seasons that are frozen.
 
@@ -77,18 +99,46 @@ def frozen_rankings(board_id: int) -> Steps[frozenset[int]]:
     return frozenset(rankings)
 
 
+def name_rankings(rankings: Collection[int]) -> Steps[dict[int, NamedRanking]]:
+    """What rankings are of, by number; those that are of nothing are left out.
+
+    Source: `schema/functions/name_rankings.sql`.
+    """
+    rows = yield Query(_NAME, (list(rankings),))
+    return {ranking: NamedRanking(season, label, cohort) for ranking, season, label, cohort in rows}
+
+
 def list_seasons(
     board: Board, *, period: str | None = None, limit: int = 1000, offset: int = 0
-) -> Steps[list[Season]]:
+) -> Steps[Listed[Season]]:
     """The seasons in which something happened, and the custom ones; `all` first, then latest.
 
     Source: `schema/functions/seasons.sql`.
     """
+    freshness = yield from fresh_from_now()
     rows = yield Query(_LIST, (board.id, period, limit, offset))
-    return [_season(board, row) for row in rows]
+    seasons = (replace(season_of(board, row), frozen_at=at) for *row, at in rows)
+    return Listed(seasons, freshness)
 
 
-def _season(board: Board, row: Sequence[Any]) -> Season:
+def fresh_from_now() -> Steps[Freshness]:
+    """How true is what PostgreSQL is asked next.
+
+    Source: `schema/functions/source_epoch.sql`.
+    """
+    ((now, epoch),) = yield Query(_NOW)
+    return Freshness(
+        source=Source.DATABASE,
+        epoch=epoch.hex,
+        generation=None,
+        tick=None,
+        projected_through=now,
+        staleness_ms=0,
+    )
+
+
+def season_of(board: Board, row: Sequence[Any]) -> Season:
+    """A season from a row as those of `schema/functions/find_season.sql`."""
     (ranking, period, label, starts_at, ends_at, state, closes_at, hold_until, settled_at,
      revision) = row  # fmt: skip
     return Season(

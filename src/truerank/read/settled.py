@@ -12,6 +12,7 @@ from truerank.steps import Query, Steps
 _PAGE = """
     SELECT p.* FROM truerank.read_settled(
         %s, NULL, %s, %s, %s, %s::text[], %s, %s, %s, %s, %s, %s, %s::bytea[], %s) AS p"""
+_READY = "SELECT truerank.settles_at(%s, %s)"
 
 
 def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]:
@@ -27,7 +28,7 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
     """
     rows = yield Query(_PAGE, _parameters(board, season, wanted(board, season, request)))
     if not rows:
-        raise not_settled(board, (yield from find_season(board, season.label)))
+        raise (yield from not_settled(board, (yield from find_season(board, season.label))))
     (
         revision, settled_at, total, first, slice_rows, better, low, high, befores, betters, keys,
         up_tos, around_first, around_rows, around_better, counts, states, epoch,
@@ -61,9 +62,12 @@ def read_page(board: Board, season: Season, request: PageRequest) -> Steps[Page]
     )
 
 
-def not_settled(board: Board, season: Season) -> NotSettled:
-    """The refusal for a season that isn't final, and when to come back."""
-    ready_at = season.hold_until if season.state == "sealed" else season.closes_at
+def not_settled(board: Board, season: Season) -> Steps[NotSettled]:
+    """The refusal for a season that isn't final, and when to come back: its board's hold included.
+
+    Source: `schema/functions/settles_at.sql`.
+    """
+    ((ready_at,),) = yield Query(_READY, (board.id, season.label))
     when = "" if ready_at is None else f"; not before {ready_at.isoformat()}"
     return NotSettled(
         f"season {season.label} of board {board.spec.key!r} is {season.state}{when}",

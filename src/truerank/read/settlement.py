@@ -19,8 +19,10 @@ from truerank.read.shapes import Shape, digits, time_text
 
 
 def settlement_json(settlement: Settlement) -> Shape:
-    """One revision of what a season came to; `total` is a string of digits."""
-    return asdict(settlement) | {"settled_at": time_text(settlement.settled_at)}
+    """One revision of what a season came to; `total` is text. With `cohort` where it is of one."""
+    shape = asdict(settlement) | {"settled_at": time_text(settlement.settled_at)}
+    del shape["cohort"]
+    return shape | _cohort(settlement)
 
 
 def settlement_change_json(change: SettlementChange) -> Shape:
@@ -29,13 +31,13 @@ def settlement_change_json(change: SettlementChange) -> Shape:
 
 
 def settlement_changes_json(changes: SettlementChanges) -> Shape:
-    """A slice of changes: `{"since", "revision", "changes", "next"}`."""
+    """A slice of changes: `{"since", "revision", "changes", "next"}`, of a cohort with `cohort`."""
     return {
         "since": changes.since,
         "revision": changes.revision,
         "changes": [settlement_change_json(each) for each in changes.changes],
         "next": changes.next,
-    }
+    } | _cohort(changes)
 
 
 def excluded_json(excluded: Excluded) -> Shape:
@@ -44,12 +46,12 @@ def excluded_json(excluded: Excluded) -> Shape:
 
 
 def settlement_excluded_json(excluded: SettlementExcluded) -> Shape:
-    """A slice of members without a place: `{"revision", "excluded", "next"}`."""
+    """A slice of members without a place: `{"revision", "excluded", "next"}`, and `cohort`."""
     return {
         "revision": excluded.revision,
         "excluded": [excluded_json(each) for each in excluded.excluded],
         "next": excluded.next,
-    }
+    } | _cohort(excluded)
 
 
 def settled_place_json(place: SettledPlace) -> Shape:
@@ -61,14 +63,18 @@ def settled_place_json(place: SettledPlace) -> Shape:
 
 
 def settled_places_json(places: SettledPlaces) -> Shape:
-    """A slice of a settlement: `{"revision", "population", "digest", "places", "next"}`."""
+    """A slice: `{"revision", "population", "digest", "places", "next"}`, of a cohort `cohort`."""
     return {
         "revision": places.revision,
         "population": places.population,
         "digest": places.digest,
         "places": [settled_place_json(each) for each in places.places],
         "next": places.next,
-    }
+    } | _cohort(places)
+
+
+def _cohort(of: Settlement | SettledPlaces | SettlementChanges | SettlementExcluded) -> Shape:
+    return {} if of.cohort is None else {"cohort": of.cohort}
 
 
 def revised_json(revised: Revised) -> Shape:

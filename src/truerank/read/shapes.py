@@ -16,6 +16,7 @@ from truerank.model import (
     Entry,
     Freshness,
     Histogram,
+    Listed,
     MemberState,
     Page,
     Place,
@@ -127,15 +128,20 @@ def window_json(page: Page) -> Shape:
 
 
 def counts_json(page: Page) -> Shape:
-    """How many are better than each score, and how many share it.
+    """How many are better than each score, how many share it, and which rank it would be.
 
     Returns:
-        `{"board", "season", "state", "total", "counts": [{"score", "better", "equal"}],
+        `{"board", "season", "state", "total", "counts": [{"score", "better", "equal", "rank"}],
         "freshness"}`.
     """
     return _head(page) | {
         "counts": [
-            {"score": count.score, "better": count.better, "equal": count.equal}
+            {
+                "score": count.score,
+                "better": count.better,
+                "equal": count.equal,
+                "rank": count.rank,
+            }
             for count in page.counts
         ],
         "freshness": freshness_json(page.freshness),
@@ -162,12 +168,13 @@ def export_json(head: "ExportHead") -> Shape:
     """What the rows of an export are of.
 
     Returns:
-        `{"board", "season", "state", "freshness"}`.
+        `{"board", "season", "state", "freshness"}`; of one cohort with its number in `cohort`.
     """
     season = head.season
     return (
         {"board": season.board, "season": season.label, "state": season.state}
         | _settled(season)
+        | ({} if season.cohort is None else {"cohort": season.cohort})
         | {"freshness": freshness_json(head.freshness)}
     )
 
@@ -223,13 +230,28 @@ def receipt_json(receipt: Receipt) -> Shape:
     return shape | {"token": receipt.token}
 
 
+def seasons_json(board: str, seasons: Listed[Season]) -> Shape:
+    """The seasons of a board.
+
+    Returns:
+        `{"board", "seasons": [{"season", "period", ...}], "freshness"}`.
+    """
+    return {
+        "board": board,
+        "seasons": [season_json(season) for season in seasons],
+        "freshness": freshness_json(seasons.freshness),
+    }
+
+
 def season_json(season: Season) -> Shape:
     """One season; `closes_at` is when it may be closed, null where it has no end.
 
     Returns:
         `{"season", "period", "starts_at", "ends_at", "state", "closes_at", "hold_until"}`; of a
-        final one also `settled_at` and `revision`, of its newest settlement.
+        final one also `settled_at` and `revision`, of its newest settlement; `frozen_at` where the
+        public is shown it as it was then.
     """
+    frozen = {} if season.frozen_at is None else {"frozen_at": time_text(season.frozen_at)}
     return {
         "season": season.label,
         "period": season.period,
@@ -238,7 +260,7 @@ def season_json(season: Season) -> Shape:
         "state": season.state,
         "closes_at": time_text(season.closes_at),
         "hold_until": time_text(season.hold_until),
-    } | _settled(season)
+    } | (_settled(season) | frozen)
 
 
 def board_json(board: Board) -> Shape:

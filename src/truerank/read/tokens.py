@@ -13,7 +13,10 @@ from truerank.outbox.snapshot import Snapshot
 
 _NUMBER = r"[0-9]{1,20}"
 _TRANSACTION = re.compile(_NUMBER)
-_LIFE = re.compile(r"([0-9a-f]{8})-[0-9A-F]{8}-[0-9a-f]+")  # the epoch, shortened, is first
+# The epoch, shortened; the timeline; the start of the server in microseconds, of the years 1978 to
+# 2112. So one that lost an end is seen to be none.
+_LIFE = re.compile(r"([0-9a-f]{8})-[0-9A-F]{8}-[0-9a-f]{13}")
+_XID_MAX = 2**64 - 1
 _SNAPSHOT = re.compile(rf"{_NUMBER}:{_NUMBER}:(?:{_NUMBER}(?:,{_NUMBER})*)?")
 
 
@@ -47,12 +50,28 @@ def parse(token: Token, field: str = "token") -> Seen:
     Raises:
         InvalidInput: the text is no token; about this field.
     """
+    if not isinstance(token, str):
+        raise InvalidInput(
+            f"{field} is the token of a receipt or of an answer, not {type(token).__name__};"
+            " what was refused has none",
+            field=field,
+        )
     seen, _, incarnation = token.partition(".")
-    if _TRANSACTION.fullmatch(seen):
-        return Seen(incarnation, transaction=int(seen))
-    if _SNAPSHOT.fullmatch(seen):
-        return Seen(incarnation, snapshot=Snapshot.parse(seen))
-    raise InvalidInput("this is no token", field=field)
+    if _LIFE.fullmatch(incarnation):
+        if _TRANSACTION.fullmatch(seen) and int(seen) <= _XID_MAX:
+            return Seen(incarnation, transaction=int(seen))
+        if _SNAPSHOT.fullmatch(seen):
+            snapshot = Snapshot.parse(seen)
+            if _is_sound(snapshot):
+                return Seen(incarnation, snapshot=snapshot)
+    raise InvalidInput(f"{field} is no token: it is passed as it came", field=field)
+
+
+def _is_sound(snapshot: Snapshot) -> bool:
+    """Whether PostgreSQL could have written it."""
+    return snapshot.xmin <= snapshot.xmax <= _XID_MAX and all(
+        snapshot.xmin <= xid < snapshot.xmax for xid in snapshot.running
+    )
 
 
 def of_answer(snapshot: str, lives: str) -> Token:

@@ -1,12 +1,15 @@
 """Wait until the projection shows a write."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 
 from truerank.errors import (
+    Busy,
     DatabaseUnavailable,
     EpochChanged,
+    NotCommittedYet,
     NotVisibleYet,
     ProjectionUnavailable,
 )
@@ -15,10 +18,13 @@ from truerank.outbox.snapshot import Snapshot
 from truerank.projection.keys import GroupKeys
 from truerank.read import tokens
 from truerank.read.tokens import Seen
-from truerank.steps import Get, HashGet, Pause, Query, Steps
+from truerank.steps import Get, HashGet, Pause, Query, Steps, hurried
 
 _LATE_S = 0.001
+_AWAY_S = 5.0  # PostgreSQL did not answer: so long it isn't asked again
+_HURRY_S = 2.0  # for what is looked at beside, where the server stands still
 _EPOCH = "SELECT truerank.source_epoch()"
+_STILL_OPEN = "SELECT truerank.still_open(%s::xid8, %s)"
 _PAUSE_S, _PAUSE_S_MAX, _PAUSE_GROWTH = 0.01, 0.1, 1.5
 
 
@@ -42,7 +48,9 @@ def wait_visible(
     """Wait until every group's live copy shows what a token stands for.
 
     Raises:
-        NotVisibleYet: it took longer than `timeout_s` seconds. The write is committed.
+        NotVisibleYet: it took longer than `timeout_s` seconds. The write is committed, unless
+            PostgreSQL was away and couldn't tell.
+        NotCommittedYet: it isn't committed: it was not waited for.
         EpochChanged: PostgreSQL went backwards since the token was given.
         InvalidInput: the text is no token.
     """
@@ -50,7 +58,8 @@ def wait_visible(
     waiting = set(groups)
     deadline = time.monotonic() + timeout_s
     looks = pauses(deadline)
-    suspected = False
+    suspected, unchecked = False, True
+    asks_from = -math.inf
     while True:
         for group in sorted(waiting):
             try:
@@ -63,14 +72,27 @@ def wait_visible(
                 waiting.discard(group)
         if not waiting:
             return
+        if unchecked:
+            # A wait for a transaction that is still open would be in vain.
+            asks_from = yield from _told(check_committed(seen))
+            unchecked = False
         late = (yield next(looks)) > deadline
-        if suspected or late:
-            yield from check_epoch(seen)
+        if (suspected or late) and time.monotonic() >= asks_from:
+            asks_from = yield from _told(check_epoch(seen))
             suspected = False
         if late:
             raise NotVisibleYet(
                 f"the projection does not show the write after {timeout_s:g} s; is a worker up?"
             )
+
+
+def _told(check: Steps[None]) -> Steps[float]:
+    """Have PostgreSQL asked; the monotonic time, in seconds, from which to ask it again."""
+    try:
+        yield from hurried(check, _HURRY_S)
+    except (Busy, DatabaseUnavailable):
+        return time.monotonic() + _AWAY_S
+    return -math.inf
 
 
 def _shown(keys: GroupKeys) -> Steps[tuple[Snapshot, str, str]]:
@@ -85,16 +107,32 @@ def _shown(keys: GroupKeys) -> Steps[tuple[Snapshot, str, str]]:
 
 
 def check_epoch(seen: Seen) -> Steps[None]:
-    """Whether a token is of the source's epoch; without an answer of PostgreSQL nothing is said.
+    """Whether a token is of the source's epoch.
 
     Raises:
         EpochChanged: PostgreSQL went backwards since the token was given.
+        DatabaseUnavailable: PostgreSQL doesn't answer.
 
     Source: `schema/functions/source_epoch.sql`.
     """
-    try:
-        ((epoch,),) = yield Query(_EPOCH)
-    except DatabaseUnavailable:
-        return
+    ((epoch,),) = yield Query(_EPOCH)
     if tokens.is_past(epoch.hex, seen):
         raise EpochChanged("the source went backwards since this token was given")
+
+
+def check_committed(seen: Seen) -> Steps[None]:
+    """Whether there is something to wait for: a transaction that is still open is not.
+
+    Nor is one that never began, nor a snapshot that no reader of this server can have been given:
+    the last transaction before its end had ended then.
+
+    Raises:
+        NotCommittedYet: the token's transaction hasn't ended, so nobody but itself may see it.
+        DatabaseUnavailable: PostgreSQL doesn't answer.
+
+    Source: `schema/functions/still_open.sql`.
+    """
+    last = max(0, seen.before - 1)
+    ((still_open,),) = yield Query(_STILL_OPEN, (str(last), seen.incarnation))
+    if still_open:
+        raise NotCommittedYet("what the token stands for isn't committed yet")

@@ -82,6 +82,12 @@ class Finding:
             "handed_over": self.handed_over,
         }
 
+    def to_log(self) -> dict[str, Any]:
+        """The same for the log, which keeps nobody's id: who is erased must not stand there."""
+        told = self.to_json()
+        del told["member"]
+        return told
+
 
 @dataclass(slots=True, kw_only=True)
 class Report:

@@ -6,7 +6,7 @@ chunks for as long as its caller likes.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -42,6 +42,8 @@ _MOVES_MAX = 10  # copies that may become live while one group is compared
 _NEW_COPY_S_MAX = 60.0
 _POLL_S = 0.05
 _GROUPS = "SELECT groups FROM truerank.installation()"
+_OF_SEASON = """
+    SELECT n.ranking FROM truerank.name_rankings(%s::bigint[]) AS n WHERE n.season = %s"""
 _PARKED = "SELECT ranking FROM truerank.parked_rankings(%s::smallint[], false)"
 
 
@@ -63,7 +65,7 @@ def reconcile(
     Args:
         settings: with both addresses.
         board: only of this board; None: of all, and what no board has is looked for as well.
-        season: only of this season of the board.
+        season: only of this season of the board, and of its cohorts.
         repair: force what PostgreSQL says. What can't be mended in place (keys of another type,
             counts of a large ranking) is left to a worker, which fills a new copy; that is waited
             for.
@@ -268,8 +270,9 @@ class Reconciliation:
         also = [int(name) for name in self._looker.counts(self._copy) if name.isdigit()]
         found = rankings(self._conn, group, board_id=board.id if board else None, also=also)
         parked = {ranking for (ranking,) in self._conn.execute(_PARKED, ([group],)).fetchall()}
+        wanted = None if season is None else self._of_season([each.id for each in found], season)
         for ranking in found:
-            if season is not None and ranking.id != season.ranking:
+            if wanted is not None and ranking.id not in wanted:
                 continue
             if ranking.id < (self._position.ranking or 0):
                 continue
@@ -277,6 +280,11 @@ class Reconciliation:
                 self._report.parked += 1
             else:
                 yield ranking
+
+    def _of_season(self, ids: Sequence[int], season: Season) -> set[int]:
+        """Those of some rankings that are a season's own or one of its cohorts'."""
+        rows = self._conn.execute(_OF_SEASON, (ids, season.ranking)).fetchall()
+        return {season.ranking, *(ranking for (ranking,) in rows)}
 
     def _ranking(self, ranking: Ranking) -> Iterator[int]:
         group, progress, at = ranking.group, Progress(), self._position

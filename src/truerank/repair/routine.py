@@ -79,7 +79,8 @@ class Routine:
             return _ELSEWHERE_S
         if ended:
             self._run = None
-            _log().info("reconciled", found=run.report.line())
+            if run.report.checked or run.report.other:  # nobody wants to hear of an empty board
+                _log().info("reconciled", found=run.report.line())
         return self._settings.reconcile_ms / 1000
 
     def _begin(self, conn: Connection, link: Link) -> Reconciliation | None:
@@ -116,7 +117,7 @@ class Routine:
         self._told = found
         for finding in report.examples:
             log = _log().error if finding.kind is Kind.AHEAD else _log().warning
-            log("projection_differs", **finding.to_json())
+            log("projection_differs", **finding.to_log())
         report.examples_max -= len(report.examples)
         report.examples.clear()
 

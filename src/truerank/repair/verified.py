@@ -56,7 +56,7 @@ class PathResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A board's season, read in every way at one tick."""
+    """A board's season, or one cohort of it, read in every way at one tick."""
 
     board: str
     season: str
@@ -68,6 +68,7 @@ class Verification:
     snapshot: str  # of PostgreSQL, which all paths were compared with
     verdict: Verdict
     paths: tuple[PathResult, ...]
+    cohort: int | None = None
     attempts: int = 1
     duration_ms: int = 0
 

@@ -18,6 +18,7 @@ from truerank.client import Truerank
 from truerank.connections import translate, urls
 from truerank.errors import TruerankError
 from truerank.model import Source
+from truerank.read.cohorts import in_cohort
 from truerank.repair.cohorts import check_cohorts
 from truerank.repair.recount import recount
 from truerank.repair.reference import Reference, snapshot_of
@@ -29,6 +30,8 @@ from truerank.settings import Settings
 
 _CHANGED = "SELECT truerank.changed_since(%s, %s::pg_snapshot)"
 _ATTEMPTS_MAX = 5
+_CHECKS = (check_settlement, check_places, check_cohorts)
+_COHORT_CHECKS = (check_places,)  # the others are its season's
 
 Progress = Callable[[str], None]
 
@@ -38,6 +41,8 @@ def verify(
     board: str,
     season: str | None = None,
     *,
+    cohort: int | None = None,
+    cohort_of: str | None = None,
     url: str | None = None,
     progress: Progress = lambda _path: None,
     visible_s_max: float = 10.0,
@@ -50,6 +55,8 @@ def verify(
         settings: with both addresses; a worker must run.
         board: the board's key.
         season: a label; None: as for readers.
+        cohort: only this cohort of the season, by its number, as readers read it.
+        cohort_of: or the cohort that this member is in.
         url: of an HTTP service that is to be asked as well, such as `http://127.0.0.1:8080`.
         progress: told the name of each path before it is read.
         visible_s_max: how long the projection may take to show the snapshot, in seconds.
@@ -59,16 +66,18 @@ def verify(
         the board is quieter, or a season that has ended.
 
     Raises:
-        BoardUnknown, SeasonUnknown: there is no such board or season.
+        BoardUnknown, SeasonUnknown, NotInCohort: there is nothing to read.
         DatabaseUnavailable: PostgreSQL is away.
     """
+    asked = in_cohort(season, cohort, cohort_of)
     began = time.monotonic()
     database_url, _ = urls(settings)
     ways = _Ways(database_url, url, visible_s_max, progress)
     try:
         # What is going on, where the public is shown a season as it was when it was frozen.
         with Truerank(msgspec.structs.replace(settings, operator=True)) as client:
-            found, named = client.board(board), client.season(board, season)
+            found = client.board(board)
+            named = client.run(client.operations.known.season(found, asked))
             walks = Walks(client=client, board=found, season=named)
             for attempt in count(1):
                 last = attempt == _ATTEMPTS_MAX
@@ -112,7 +121,7 @@ def _attempt(walks: Walks, ways: _Ways, *, last: bool) -> Verification:
         if not moving or last:
             ways.progress("events")
             own.append(recount(conn, walks.season))
-            for check in (check_settlement, check_places, check_cohorts):
+            for check in _CHECKS if walks.season.cohort is None else _COHORT_CHECKS:
                 checked = check(conn, walks.season)
                 own += [] if checked is None else [checked]
     # What the source says of itself is of one snapshot, whatever came after it.
@@ -124,6 +133,7 @@ def _attempt(walks: Walks, ways: _Ways, *, last: bool) -> Verification:
     return Verification(
         board=walks.board.spec.key,
         season=walks.season.label,
+        cohort=walks.season.cohort,
         state=walks.season.state,
         members=reference.members,
         digest=reference.digest,
@@ -140,7 +150,9 @@ def _shown(walks: Walks, reference: Reference, timeout_s: float) -> tuple[str | 
     client, key = walks.client, walks.board.spec.key
     try:
         client.wait_visible(reference.token, [key], timeout_s=timeout_s)
-        page = client.top(key, walks.season.label, limit=0, source=Source.PROJECTION)
+        page = client.top(
+            key, walks.season.label, cohort=walks.season.cohort, limit=0, source=Source.PROJECTION
+        )
     except TruerankError as exc:
         return None, exc.message
     return str(page.freshness.tick), None

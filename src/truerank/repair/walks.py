@@ -59,7 +59,9 @@ class Walks:
 
     def export(self, reference: Reference) -> PathResult:
         """The rows that a file would have."""
-        with self.client.export(self.board.spec.key, self.season.label) as exported:
+        with self.client.export(
+            self.board.spec.key, self.season.label, cohort=self.season.cohort
+        ) as exported:
             rows = ((row.rank, row.member, row.score) for row in exported)
             return _listed("export", reference, rows)
 
@@ -105,7 +107,7 @@ class Walks:
                 expected = _lines((each.competition, each.member, each.score) for each in near)
                 around = self._ask(self.client.around, row.member, **how)
                 yield _differs(f"around {row.member!r}", expected, _lines(_rows(around.around)))
-                ranked = self._ask(self.client.around_rank, row.ordinal, **how)
+                ranked = self._ask(self.client.around, rank=row.ordinal, **how)
                 found = _lines(_rows(ranked.around))
                 yield _differs(f"around place {row.ordinal}", expected, found)
             counted = self._ask(self.client.between, None, None, limit=0, source=source)
@@ -152,7 +154,13 @@ class Walks:
     def _ask(self, question: Callable[..., Page], *arguments: Any, **how: Any) -> Page:
         """An answer that shows no part of what comes after its tick."""
         for _ in range(_PARTIAL_TRIES_MAX):
-            page = question(self.board.spec.key, *arguments, season=self.season.label, **how)
+            page = question(
+                self.board.spec.key,
+                *arguments,
+                season=self.season.label,
+                cohort=self.season.cohort,
+                **how,
+            )
             if not page.freshness.partial:
                 return page
         raise ProjectionUnavailable("the projection shows a part of a batch, again and again")
@@ -169,6 +177,7 @@ def _over_http(url: str, board: Board, season: Season, reference: Reference) -> 
         "limit": str(_PAGE_ROWS),
         "at_least": reference.token,
         "wait": _WAIT,
+        **({} if season.cohort is None else {"cohort": str(season.cohort)}),
     }
     try:
         while True:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from truerank.command.board import PERIODS
 from truerank.errors import InvalidInput
 from truerank.model import MemberState, Numbering, Page
+from truerank.operations.choosing import called
 from truerank.paging import LIMIT_MAX
 from truerank.read.shapes import (
     around_json,
@@ -21,11 +22,12 @@ from truerank.read.shapes import (
     page_json,
     place_json,
     places_json,
-    season_json,
+    seasons_json,
     window_json,
 )
-from truerank.serve.params import NEEDS, Params, board_of, called
-from truerank.serve.replies import answer, reply
+from truerank.serve.bodies import read_json
+from truerank.serve.params import NEEDS, Params, board_of
+from truerank.serve.replies import answer
 from truerank.serve.service import service_of
 from truerank.serve.sharing import answer_shared, within
 
@@ -37,15 +39,25 @@ _BACK = ("as_of", "since")
 
 
 async def top(request: Request) -> Response:
-    """`GET /v1/boards/{board}/top?season=&limit=&offset=&cursor=&member=&around=&numbering=`."""
+    """`GET .../top?season=&limit=&offset=&cursor=&member=&around_limit=&numbering=`."""
     params = Params(
         request,
-        (*_EVERY, *_BACK, "limit", "offset", "cursor", "member", "around", "numbering", "names"),
+        (
+            *_EVERY,
+            *_BACK,
+            "limit",
+            "offset",
+            "cursor",
+            "member",
+            "around_limit",
+            "numbering",
+            "names",
+        ),
     )
     member = params.text("member")
-    if member is None and params.text("around") is not None:
+    if member is None and params.text("around_limit") is not None:
         raise InvalidInput(
-            "around says how many rows, of the member given beside it", field="around"
+            "around_limit says how many rows, of the member given beside it", field="around_limit"
         )
     asked = partial(
         service_of(request).truerank.top,
@@ -53,7 +65,7 @@ async def top(request: Request) -> Response:
         offset=params.number("offset", 0),
         cursor=params.text("cursor"),
         member=member,
-        around_limit=params.number("around", BESIDE_ROWS),
+        around_limit=params.number("around_limit", BESIDE_ROWS),
         names=params.flag("names"),
         numbering=_numbering(params),
         as_of=params.instant("as_of"),
@@ -72,7 +84,7 @@ async def top(request: Request) -> Response:
 
 
 async def place(request: Request) -> Response:
-    """`GET /v1/boards/{board}/member?member=&season=&percentile=&numbering=`."""
+    """`GET /v1/boards/{board}/place?member=&season=&percentile=&numbering=`."""
     params = Params(request, (*_EVERY, *_BACK, "member", "percentile", "numbering", "names"))
     percentile = params.flag("percentile")
     page = await service_of(request).truerank.place(
@@ -92,61 +104,59 @@ async def place(request: Request) -> Response:
 
 
 async def places(request: Request) -> Response:
-    """`GET /v1/boards/{board}/members?member=a&member=b&season=&among=&percentile=&numbering=`."""
+    """`GET /v1/boards/{board}/places?member=a&member=b&season=&among=&percentile=&numbering=`."""
     params = Params(
-        request, (*_EVERY, *_BACK, "among", "percentile", "numbering", "names"), repeated="member"
+        request,
+        (*_EVERY, *_BACK, "among", "percentile", "numbering", "names"),
+        repeated="member",
+        body=await _body(request),
     )
     if not params.many:
         raise InvalidInput(f"member is given 1 to {LIMIT_MAX} times", field="member")
     among, percentile = params.flag("among"), params.flag("percentile")
-    page = await service_of(request).truerank.places(
-        board_of(request),
-        params.many,
-        params.text("season"),
-        among=among,
-        percentile=percentile,
-        names=params.flag("names"),
-        numbering=_numbering(params),
-        as_of=params.instant("as_of"),
-        since=params.instant("since"),
-        consistency=params.consistency(),
-        source=params.source(),
-        **within(params),
-    )
+    with called(members="member"):
+        page = await service_of(request).truerank.places(
+            board_of(request),
+            params.many,
+            params.text("season"),
+            among=among,
+            percentile=percentile,
+            names=params.flag("names"),
+            numbering=_numbering(params),
+            as_of=params.instant("as_of"),
+            since=params.instant("since"),
+            consistency=params.consistency(),
+            source=params.source(),
+            **within(params),
+        )
     shape = places_json(_seen_by(request, page), among=among, percentile=percentile)
     return answer(request, shape)
+
+
+async def post_places(request: Request) -> Response:
+    """`POST /v1/boards/{board}/places`: the same, with parameters in the body, `member` a list."""
+    return await places(request)
 
 
 async def around(request: Request) -> Response:
     """`GET /v1/boards/{board}/around?member=&rank=&limit=&season=&numbering=`."""
     params = Params(request, (*_EVERY, *_BACK, "member", "rank", "limit", "numbering", "names"))
-    member, rank = params.text("member"), params.text("rank")
-    if (member is None) == (rank is None):
-        raise InvalidInput("give the member or the rank in the middle", field="member")
-    client = service_of(request).truerank
-    limit, numbering = params.number("limit", AROUND_ROWS), _numbering(params)
-    names = params.flag("names")
-    as_of, since = params.instant("as_of"), params.instant("since")
+    member, rank = params.text("member"), params.number_or_none("rank")
+    asked = partial(
+        service_of(request).truerank.around,
+        member=member,
+        rank=rank,
+        limit=params.number("limit", AROUND_ROWS),
+        names=params.flag("names"),
+        numbering=_numbering(params),
+        as_of=params.instant("as_of"),
+        since=params.instant("since"),
+    )
     if member is None:
-        asked = partial(
-            client.around_rank,
-            rank=params.number("rank", 1),
-            limit=limit,
-            names=names,
-            numbering=numbering,
-            as_of=as_of,
-            since=since,
-        )
         return await answer_shared(request, params, asked, window_json)
-    page = await client.around(
-        board_of(request),
-        member,
-        params.text("season"),
-        limit=limit,
-        names=names,
-        numbering=numbering,
-        as_of=as_of,
-        since=since,
+    page = await asked(
+        board=board_of(request),
+        season=params.text("season"),
         consistency=params.consistency(),
         source=params.source(),
         **within(params),
@@ -155,44 +165,62 @@ async def around(request: Request) -> Response:
 
 
 async def between(request: Request) -> Response:
-    """`GET /v1/boards/{board}/between?min=&max=&season=&limit=&offset=&cursor=&numbering=`."""
+    """`GET .../between?score_min=&score_max=&season=&limit=&offset=&cursor=&numbering=`."""
     params = Params(
-        request, (*_EVERY, "min", "max", "limit", "offset", "cursor", "numbering", "names")
+        request,
+        (*_EVERY, "score_min", "score_max", "limit", "offset", "cursor", "numbering", "names"),
     )
     asked = partial(
         service_of(request).truerank.between,
-        score_min=params.text("min"),
-        score_max=params.text("max"),
+        score_min=params.text("score_min"),
+        score_max=params.text("score_max"),
         limit=params.number("limit", TOP_ROWS),
         offset=params.number("offset", 0),
         cursor=params.text("cursor"),
         names=params.flag("names"),
         numbering=_numbering(params),
     )
-    with called(score_min="min", score_max="max"):
-        return await answer_shared(request, params, asked, between_json)
+    return await answer_shared(request, params, asked, between_json)
 
 
 async def counts(request: Request) -> Response:
-    """`GET /v1/boards/{board}/counts?score=a&score=b&season=&ties=`."""
-    params = Params(request, (*_EVERY, "ties"), repeated="score")
+    """`GET /v1/boards/{board}/counts?score=a&score=b&season=&ties=&numbering=`."""
+    params = Params(
+        request,
+        (*_EVERY, "ties", "numbering"),
+        repeated="score",
+        body=await _body(request),
+    )
     if not params.many:
         raise InvalidInput(f"score is given 1 to {LIMIT_MAX} times", field="score")
     asked = partial(
-        service_of(request).truerank.count_scores, scores=params.many, ties=params.numbers("ties")
+        service_of(request).truerank.counts,
+        scores=params.many,
+        ties=params.numbers("ties"),
+        numbering=_numbering(params),
     )
     with called(scores="score"):
         return await answer_shared(request, params, asked, counts_json)
 
 
+async def post_counts(request: Request) -> Response:
+    """`POST /v1/boards/{board}/counts`: the same, with parameters in the body, `score` a list."""
+    return await counts(request)
+
+
 async def histogram(request: Request) -> Response:
     """`GET /v1/boards/{board}/histogram?edge=a&edge=b&season=`."""
-    params = Params(request, _EVERY, repeated="edge")
+    params = Params(request, _EVERY, repeated="edge", body=await _body(request))
     if not params.many:
         raise InvalidInput(f"edge is given 1 to {LIMIT_MAX} times", field="edge")
     asked = partial(service_of(request).truerank.histogram, edges=params.many)
-    with called(score="edge", scores="edge", edges="edge"):
+    with called(edges="edge"):
         return await answer_shared(request, params, asked, histogram_json)
+
+
+async def post_histogram(request: Request) -> Response:
+    """`POST /v1/boards/{board}/histogram`: the same, with parameters in the body, `edge` a list."""
+    return await histogram(request)
 
 
 async def seasons(request: Request) -> Response:
@@ -209,7 +237,15 @@ async def seasons(request: Request) -> Response:
         limit=params.number("limit", LIMIT_MAX),
         offset=params.number("offset", 0),
     )
-    return reply({"board": board, "seasons": [season_json(season) for season in found]})
+    return answer(request, seasons_json(board, found))
+
+
+async def _body(request: Request) -> object:
+    """What a POST asks; None: another method has no body."""
+    if request.method != "POST":
+        return None
+    body = await read_json(request)
+    return () if body is None else body
 
 
 def _seen_by(request: Request, page: Page) -> Page:

@@ -15,6 +15,7 @@ from truerank.serve.bodies import convert, read_json, whole
 from truerank.serve.operators import ByIn, operators_board, operators_client
 from truerank.serve.params import Params
 from truerank.serve.replies import reply
+from truerank.serve.sharing import within
 
 
 class RuleIn(ByIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,16 +78,19 @@ async def list_rules(request: Request) -> Response:
 
 
 async def list_awards(request: Request) -> Response:
-    """`GET /v1/awards?board=&season=&after=&limit=&open=`: in the order of their changes."""
+    """`GET /v1/awards?board=&season=&cohort=&after=&limit=&unacknowledged=`: as they changed."""
     client = operators_client(request)
-    params = Params(request, ("board", "season", "after", "limit", "open"))
+    params = Params(
+        request, ("board", "season", "after", "limit", "unacknowledged", "cohort", "cohort_of")
+    )
     after = whole(params.text("after") or "0", "after")
     awards = await client.awards(
         params.text("board"),
         params.text("season"),
         after=after,
         limit=params.number("limit", LIMIT_MAX),
-        unacknowledged=params.flag("open"),
+        unacknowledged=params.flag("unacknowledged"),
+        **within(params),
     )
     last = awards[-1].change if awards else after
     return reply({"awards": [award_json(award) for award in awards], "after": str(last)})

@@ -4,7 +4,6 @@ JSON is parsed by the standard library, whose hooks see doubled names and spelli
 its shape is checked by msgspec.
 """
 
-import json
 import math
 import re
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import Request
 
+from truerank import strictly
 from truerank.command.board import choice
 from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
@@ -120,15 +120,9 @@ def parse_json(body: bytes) -> Any:
         HttpRefusal: 400, malformed; the message says how.
     """
     try:
-        return json.loads(
-            body.decode(),
-            object_pairs_hook=_object,
-            parse_float=_float,
-            parse_constant=_constant,
-        )
-    except (ValueError, RecursionError) as exc:
-        how = "nested too deeply" if isinstance(exc, RecursionError) else str(exc)
-        raise HttpRefusal(400, "json_malformed", f"the body is no JSON we take: {how}") from exc
+        return strictly.read_json(body.decode(), parse_float=_float)
+    except ValueError as exc:
+        raise HttpRefusal(400, "json_malformed", f"the body is no JSON we take: {exc}") from exc
 
 
 def read_events(value: Any) -> tuple[list[ScoreEvent], str | None, str | None, bool]:
@@ -251,21 +245,8 @@ def _check_metadata(metadata: Any) -> None:
             rest += [(item, depth + 1) for pair in value.items() for item in pair]
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{name[:100]!r} is given twice in one object")
-        found[name] = value
-    return found
-
-
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is out of range")
     return number
-
-
-def _constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")

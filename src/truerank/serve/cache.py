@@ -263,8 +263,13 @@ class Pages:
         self, scope: Scope, key: Hashable, judge: Judge, consistency: Consistency
     ) -> None:
         address = (scope["raw_path"], scope["query_string"])
-        # Tokens are different each time, and long addresses would take more than pages do.
-        if consistency.token is None and len(address[0]) + len(address[1]) <= _ADDRESS_BYTES_MAX:
+        # Tokens are different each time, and long addresses would take more than pages do. What is
+        # asked in a body isn't in the address.
+        if (
+            scope["method"] != "POST"
+            and consistency.token is None
+            and len(address[0]) + len(address[1]) <= _ADDRESS_BYTES_MAX
+        ):
             if len(self._addresses) >= self._pages_max:
                 self._addresses.clear()
             self._addresses[address] = (key, judge, scope["endpoint"])

@@ -7,11 +7,12 @@ import asyncio
 import random
 import time
 
+import msgspec
 import structlog
 
 from truerank.aio import Truerank
 from truerank.ending import ended
-from truerank.model import Page
+from truerank.model import Page, PageRequest
 from truerank.read.answers import Question
 from truerank.read.checking import Outcome
 from truerank.telemetry.meter import Meter
@@ -64,8 +65,23 @@ class LiveChecks:
                 "live_check_differs",
                 board=question.board.spec.key,
                 season=question.season.label,
-                request=repr(question.request)[:500],
+                asked=_asked(question.request),
             )
+
+
+def _asked(request: PageRequest) -> dict[str, object]:
+    """What was asked for, but not whom: a log keeps nobody's id, and a cursor holds one."""
+    usual = PageRequest()
+    given = {
+        name: value
+        for name, value in msgspec.structs.asdict(request).items()
+        if value != getattr(usual, name)
+    }
+    return {
+        name: len(value) if name == "members" else value
+        for name, value in given.items()
+        if name not in {"around", "cursor"}
+    }
 
 
 def _log() -> structlog.stdlib.BoundLogger:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from truerank.command.closing import OVER
 from truerank.errors import InvalidInput
+from truerank.read.revisions import as_settled
 from truerank.read.settlement import close_json, revised_json
 from truerank.read.shapes import season_json
 from truerank.serve.bodies import convert, read_json, score_value
@@ -65,8 +66,10 @@ async def close(request: Request) -> Response:
         now=given.now,
         timeout_s=check_wait(given.wait_s),
     )
-    settlements = settlements_json(await client.settlements(board, given.season), operator=True)
-    return reply({"board": board, "season": season_json(closed), "settlements": settlements})
+    found = await client.settlements(board, given.season)
+    shown = season_json(as_settled(closed, found))
+    settlements = settlements_json(found, operator=True)
+    return reply({"board": board, "season": shown, "settlements": settlements})
 
 
 async def close_due(request: Request) -> Response:

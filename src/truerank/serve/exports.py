@@ -18,6 +18,7 @@ from truerank.serve.operators import operators_client
 from truerank.serve.params import Params, board_of
 from truerank.serve.replies import freshness_headers
 from truerank.serve.service import Service, service_of
+from truerank.serve.sharing import within
 
 _MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8; header=present",
@@ -27,8 +28,11 @@ STALL_S_MAX = 30.0  # for a client to take what was sent: PostgreSQL keeps the s
 
 
 async def export(request: Request) -> Response:
-    """`GET /v1/boards/{board}/export?season=&format=&numbering=&settled=&revision=`."""
-    params = Params(request, ("season", "format", "numbering", "settled", "revision"))
+    """`GET /v1/boards/{board}/export?season=&format=&numbering=&settled=&revision=&cohort=`."""
+    params = Params(
+        request,
+        ("season", "format", "numbering", "settled", "revision", "cohort", "cohort_of"),
+    )
     settled = params.flag("settled")
     # Under the own ids of those who are hidden today, which others are not told.
     client = operators_client(request) if settled else service_of(request).truerank
@@ -40,6 +44,7 @@ async def export(request: Request) -> Response:
         numbering=params.choice("numbering", Numbering, Numbering.COMPETITION),
         settled=settled,
         revision=params.number("revision", 0) if params.text("revision") else None,
+        **within(params),
     )
     return ExportStream(service_of(request), exported, kind)
 
@@ -77,7 +82,8 @@ class ExportStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _start(self, head: ExportHead) -> Message:
-        name = quote(f"{head.board.spec.key}-{head.season.label}.{self._kind}", safe="")
+        cohort = "" if head.season.cohort is None else f"-cohort-{head.season.cohort}"
+        name = quote(f"{head.board.spec.key}-{head.season.label}{cohort}.{self._kind}", safe="")
         self.headers["content-disposition"] = f"attachment; filename*=UTF-8''{name}"
         self.headers["cache-control"] = "no-store"
         self.headers["x-content-type-options"] = "nosniff"

@@ -4,12 +4,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from truerank.instants import read_instant
-from truerank.paging import LIMIT_MAX
 from truerank.read.members import freeze_json
 from truerank.serve.bodies import convert, read_json
 from truerank.serve.operators import ByIn, check_wait, operators_client
 from truerank.serve.params import Params, board_of
 from truerank.serve.replies import reply
+
+_LIMIT = 100  # as in the client
 
 _WAIT_S = 10.0
 
@@ -18,6 +19,7 @@ class FreezeIn(ByIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which season the public is to be shown as it is, now or at an instant to come."""
 
     season: str | None = None
+    every: bool = False
     at: str | None = None
     wait_s: float = _WAIT_S
 
@@ -26,6 +28,7 @@ class RevealIn(ByIn, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which season is to be shown again as it is."""
 
     season: str | None = None
+    every: bool = False
 
 
 async def freeze(request: Request) -> Response:
@@ -38,6 +41,7 @@ async def freeze(request: Request) -> Response:
         given.season,
         actor=given.actor,
         reason=given.reason,
+        every=given.every,
         at=None if given.at is None else read_instant(given.at, "at"),
         timeout_s=check_wait(given.wait_s),
     )
@@ -50,7 +54,7 @@ async def reveal(request: Request) -> Response:
     client, board = operators_client(request), board_of(request)
     given = convert(await read_json(request), RevealIn)
     revealed = await client.reveal_season(
-        board, given.season, actor=given.actor, reason=given.reason
+        board, given.season, actor=given.actor, reason=given.reason, every=given.every
     )
     return reply({"board": board, "revealed": revealed})
 
@@ -59,6 +63,6 @@ async def list_freezes(request: Request) -> Response:
     """`GET /v1/freezes?board=&limit=`: which seasons are frozen, or were, the latest first."""
     params = Params(request, ("board", "limit"))
     found = await operators_client(request).freezes(
-        params.text("board"), limit=params.number("limit", LIMIT_MAX)
+        params.text("board"), limit=params.number("limit", _LIMIT)
     )
     return reply({"freezes": [freeze_json(each) for each in found]})

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from truerank.model import LeagueRule
 from truerank.paging import LIMIT_MAX
-from truerank.read.leagues import cohort_json, league_json, league_place_json, tier_json
+from truerank.read.leagues import cohorts_json, league_json, league_place_json, tier_json
 from truerank.serve.bodies import convert, read_json
 from truerank.serve.operators import ByIn, operators_board, operators_client
 from truerank.serve.params import NEEDS, Params, board_of
@@ -40,16 +40,16 @@ class KeyIn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def place(request: Request) -> Response:
-    """`GET /v1/boards/{board}/league?member=&season=`: a member's cohort, tier and place there."""
-    params = Params(request, ("member", "season", *NEEDS))
+    """`GET /v1/boards/{board}/leagues/place?member=&season=`: a cohort, a tier, a place there."""
+    params = Params(request, ("member", "season", "source", *NEEDS))
     found = await service_of(request).truerank.league_place(
         board_of(request),
         params.required("member"),
         params.text("season"),
         consistency=params.consistency(),
+        source=params.source(),
     )
-    shape = league_place_json(found)
-    return reply(shape) if found.freshness is None else answer(request, shape)
+    return answer(request, league_place_json(found))
 
 
 async def list_cohorts(request: Request) -> Response:
@@ -62,7 +62,7 @@ async def list_cohorts(request: Request) -> Response:
         after=params.number("after", 0),
         limit=params.number("limit", LIMIT_MAX),
     )
-    return reply({"board": board, "cohorts": [cohort_json(each) for each in found]})
+    return answer(request, cohorts_json(board, found))
 
 
 async def list_leagues(request: Request) -> Response:

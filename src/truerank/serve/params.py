@@ -1,8 +1,7 @@
 """Read addresses strictly: path segments and query parameters mean one thing or are refused."""
 
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -15,10 +14,10 @@ from truerank.command.submit import check_text
 from truerank.errors import InvalidInput
 from truerank.instants import read_instant
 from truerank.model import Consistency, Source
-from truerank.paging import LIMIT_MAX
+from truerank.paging import LIMIT_MAX, check_many
 from truerank.read.consistency import consistency_of
 
-_WHOLE = re.compile(r"0|[1-9][0-9]{0,9}")
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,99}")
 _NUMBERS = re.compile(r"-?[0-9]{1,19}(?:,-?[0-9]{1,19}){0,3}")
 _PAIRS_MAX = LIMIT_MAX + 20
 _BOARD_PATH = re.compile(rb"/v1/boards/([^/]+)(?:/.*)?", re.DOTALL)
@@ -47,49 +46,54 @@ def board_of(request: Request) -> str:
     return key
 
 
-@contextmanager
-def called(**names: str) -> Iterator[None]:
-    """Let errors in the block name parameters of the address, not those of Python behind them.
-
-    Args:
-        names: what the address calls each.
-    """
-    try:
-        yield
-    except InvalidInput as exc:
-        name = exc.field
-        if name in names:
-            exc.field = names[name]
-            exc.message = re.sub(rf"\b{name}\b", names[name], exc.message)
-        raise
-
-
 class Params:
-    """The query parameters of one request.
+    """The query parameters of one request, or what its body gives by the same names.
 
     Args:
         request: whose.
         known: names that may be given, each once.
         repeated: the one name that may be given several times.
+        body: of a POST; its address then has no parameters.
 
     Raises:
         InvalidInput: an unknown name, a name given twice, or bytes that aren't UTF-8.
     """
 
     def __init__(
-        self, request: Request, known: Collection[str], *, repeated: str | None = None
+        self,
+        request: Request,
+        known: Collection[str],
+        *,
+        repeated: str | None = None,
+        body: object = None,
     ) -> None:
         self.many: list[str] = []  # values of the repeated name, in order
         self._one: dict[str, str] = {}
+        query = request.scope["query_string"]
+        if body is not None:
+            if query:
+                raise InvalidInput("what is asked stands in the body, not in the address as well")
+            self._take(_pairs(body, repeated), known, repeated)
+            return
+        number = query.count(b"&") + 1
+        if number > _PAIRS_MAX:
+            if repeated is not None:
+                check_many(repeated, number)
+            raise InvalidInput(f"an address has at most {_PAIRS_MAX} parameters, not {number}")
         try:
             pairs = parse_qsl(
-                request.scope["query_string"].decode("ascii"),
+                query.decode("ascii"),
                 keep_blank_values=True,
                 errors="strict",
                 max_num_fields=_PAIRS_MAX,
             )
         except ValueError as exc:
-            raise InvalidInput("the query string is percent-encoded UTF-8, not too long") from exc
+            raise InvalidInput("the query string is percent-encoded UTF-8") from exc
+        self._take(pairs, known, repeated)
+
+    def _take(
+        self, pairs: Iterable[tuple[str, str]], known: Collection[str], repeated: str | None
+    ) -> None:
         for name, value in pairs:
             if name == repeated:
                 check_text(value, name)
@@ -214,3 +218,28 @@ class Params:
             wait=self.text("wait"),
             pending=otherwise == "pending",
         )
+
+
+def _pairs(body: object, repeated: str | None) -> Iterator[tuple[str, str]]:
+    """What a JSON body gives, as it would stand in an address.
+
+    Raises:
+        InvalidInput: it is no object, or a value is of another type than its parameter.
+    """
+    if not isinstance(body, dict):
+        raise InvalidInput("the body is an object with the names of the parameters")
+    for name, value in body.items():
+        if name == repeated:
+            # Ids are text; scores may be numbers.
+            taken = (str,) if name == "member" else (str, int)
+            if not isinstance(value, list) or any(type(each) not in taken for each in value):
+                raise InvalidInput(f"{name} is a list of texts", field=name)
+            # A body has room for many more, and each would be looked at first.
+            check_many(name, len(value))
+            yield from ((name, str(each)) for each in value)
+        elif isinstance(value, list) and all(type(each) is int for each in value):
+            yield name, ",".join(map(str, value))
+        elif isinstance(value, str | int):
+            yield name, str(int(value)) if isinstance(value, bool) else str(value)
+        else:
+            raise InvalidInput(f"{name[:100]} is a text, a number or true or false", field=name)

@@ -26,7 +26,7 @@ _HOSTS_REMEMBERED = 64
 _MESSAGE_CHARS_MAX = 500
 _AGE = "staleness_ms"
 _AGE_HEADER = b"truerank-staleness-ms"
-_BESIDE_FRESHNESS = ("season", "state", "settled_at", "revision")
+_BESIDE_FRESHNESS = ("season", "state", "settled_at", "revision", "cohort")
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')  # RFC 9110, 8.8.3
 _BLANKS = " \t"
 _PLAIN = "!#$&'()*+,/:;=?@[]"  # what isn't encoded of a label, beside letters, digits and `_.-~`
@@ -135,14 +135,15 @@ def freshness_headers(shape: Mapping[str, Any]) -> dict[str, str]:
     """How true an answer is, as headers: what is null or absent in its JSON has none.
 
     Args:
-        shape: of the answer, with its season, the season's state and the freshness.
+        shape: of the answer, with its freshness, and the season and its state where it is of one.
 
     Returns:
         `truerank-` and the name of each, the label of the season percent-encoded.
     """
     told = {name: shape[name] for name in _BESIDE_FRESHNESS if name in shape}
     told |= {name: value for name, value in shape["freshness"].items() if value is not None}
-    told["season"] = quote(told["season"], safe=_PLAIN)
+    if "season" in told:
+        told["season"] = quote(told["season"], safe=_PLAIN)
     return {_header(name): "true" if value is True else str(value) for name, value in told.items()}
 
 
@@ -152,7 +153,7 @@ def has_already(scope: Scope, etag: str) -> bool:
     Compared weakly: `W/` makes no difference. A header that can't be read says nothing.
     """
     lines = [value.decode("latin-1") for name, value in scope["headers"] if name == _IF_NONE_MATCH]
-    if not lines:
+    if not lines or scope["method"] == "POST":
         return False
     given = ",".join(lines)
     if given.strip(_BLANKS) == "*":

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from truerank.connections import urls
 from truerank.errors import InvalidInput
 from truerank.serve.app import create_app, create_watch_app
+from truerank.serve.protocol import Protocol
 from truerank.settings import Settings
 from truerank.telemetry.metrics import Metrics
 
@@ -87,7 +88,7 @@ def _run(
         url = f"http://[{name}]:{number}/" if ":" in name else f"http://{name}:{number}/"
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=Protocol,
             loop="uvloop",
             ws="none",
             lifespan="on",

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.types import Receive
@@ -36,6 +37,8 @@ class Service:
     meter: Meter
     exports: Slots
     closing: asyncio.Event = field(default_factory=asyncio.Event)
+    # By board: streams of one wake together, and one of them asks what hints are about.
+    naming: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     boards_seen: dict[str, Board] = field(default_factory=dict)
 
     async def while_wanted(self, sending: Coroutine[Any, Any, None], receive: Receive) -> Any:

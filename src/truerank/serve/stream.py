@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from truerank.errors import Busy, DatabaseUnavailable, ProjectionUnavailable
 from truerank.model import Board
-from truerank.read.hints import Kind, Notice, current
+from truerank.read.hints import Kind, Notice, Waited, current
 from truerank.serve.feed import Listener
 from truerank.serve.params import Params, board_of
 from truerank.serve.service import Service, service_of
@@ -108,11 +108,9 @@ class EventStream(Response):
             now = time.monotonic()
             due_s = listener.pending.due_in(now)
             if due_s == 0:
-                unseen = await self._service.truerank.run(
-                    self._service.truerank.operations.known.frozen(self._board.id)
-                )
-                notice = listener.pending.take(now, unseen=unseen)
+                notice = await self._told(listener.pending.take())
                 if notice is not None:
+                    listener.pending.gave(now)
                     return self._frame(notice)
                 continue
             if due_s is not None:
@@ -125,10 +123,20 @@ class EventStream(Response):
             except TimeoutError:
                 return b": still here\n\n"
 
+    async def _told(self, waited: Waited) -> Notice | None:
+        client = self._service.truerank
+        known = client.operations.known
+        asking = self._service.naming.setdefault(self._board.id, asyncio.Lock())
+        async with asking:
+            unseen = await client.run(known.frozen(self._board.id))
+            named = await client.run(known.named(waited.unnamed))
+        return waited.told(named, unseen=unseen)
+
     def _frame(self, notice: Notice) -> bytes:
         data = {
             "board": self._board.spec.key,
             "seasons": notice.seasons,
+            "cohorts": notice.cohorts,
             "generation": notice.generation,
             "tick": None if notice.tick is None else str(notice.tick),
         }
@@ -144,7 +152,7 @@ async def _board(service: Service, key: str) -> Board:
     """A board; its number and group never change, so what was seen once serves an outage too."""
     try:
         board = await service.truerank.board(key)
-    except DatabaseUnavailable:
+    except (Busy, DatabaseUnavailable):
         if key not in service.boards_seen:
             raise
         return service.boards_seen[key]

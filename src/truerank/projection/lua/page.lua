@@ -24,7 +24,7 @@ ARGV[14] number n of members, then the members
 then     keys, or first bytes of keys, before which to count
 
 Returns  1 OK, head, rows of the slice, members, rows of the neighbourhood,
-           how many come before each key
+           how many come before each key, then, densely, how many different scores and tie-breaks do
          The head is seven numbers of 64 bits: total, first place of the slice, how many are better
          than its first row, places of both bounds, first place of the neighbourhood (-1: there is
          none), how many are better; then lines: epoch, tick, pending, through, time, run_id of the
@@ -167,6 +167,11 @@ end
 local counts = {}
 for i = last + 1, #ARGV do
     counts[#counts + 1] = before(ARGV[i])
+end
+if KEYS[7] then
+    for i = last + 1, #ARGV do
+        counts[#counts + 1] = redis.call('ZLEXCOUNT', KEYS[7], '-', '(' .. ARGV[i])
+    end
 end
 local clock = redis.call('TIME')
 local head = struct.pack('>i8i8i8i8i8i8i8',

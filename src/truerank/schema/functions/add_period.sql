@@ -28,7 +28,7 @@ BEGIN
     END IF;
     UPDATE truerank.board AS b SET
         seasons = b.seasons || p_period, filling = b.filling || p_period, filled_to = '',
-        filling_xid = NULL
+        filling_xid = NULL, filled_members = 0, filling_members = NULL
     WHERE b.id = v_board.id;
     INSERT INTO truerank.audit (board_id, actor, action, subject, reason, detail)
     VALUES (v_board.id, p_actor, 'add_period', p_board, p_reason,

@@ -2,12 +2,16 @@
 --
 -- After a withdrawn revision comes a number that is free; else the newest one is meant,
 -- and the same content is a duplicate. A row without a time keeps that of the event it stands for.
+-- What a changed row says now corrects what it said before: in seasons in which that is it is taken
+-- like any correction, whether they are sealed or over.
 -- Returns: the items with outcome and code.
 CREATE OR REPLACE FUNCTION truerank.attached_submit(
     p_attachment truerank.attachment, p_key text, p_item truerank.attached_item[]
 ) RETURNS truerank.attached_item[]
 LANGUAGE plpgsql AS $$
 DECLARE
+    v_board truerank.board := truerank.lock_board(p_key);
+    v_runs truerank.season_run[];
     v_item truerank.attached_item[];
     v_sent truerank.attached_item[];
     v_outcomes text[] := '{}';
@@ -32,6 +36,26 @@ BEGIN
      AND t.event_uuid = truerank.event_uuid(
              truerank.attached_id((i.fact).event_id, i.last))
     WHERE i.outcome IS NULL;
+    IF EXISTS (SELECT FROM unnest(v_item) AS i WHERE i.action = 'correct') THEN
+        -- Whatever they are now: a season may be sealed before its state is read.
+        v_runs := truerank.season_runs(ARRAY(
+            SELECT s FROM truerank.seasons_of(v_board, ARRAY(
+                SELECT e.occurred_at FROM unnest(v_item) AS i
+                JOIN truerank.event AS e ON e.board_id = v_board.id
+                 AND e.event_uuid = truerank.event_uuid(
+                         truerank.attached_id((i.fact).event_id, i.last))
+                WHERE i.action = 'correct')) AS s));
+        INSERT INTO truerank.replacement (board_id, event_uuid, ranking)
+        SELECT DISTINCT v_board.id, truerank.event_uuid(
+                   truerank.attached_id((i.fact).event_id, i.next)), s.ranking
+        FROM unnest(v_item) AS i
+        JOIN truerank.event AS e ON e.board_id = v_board.id
+         AND e.event_uuid = truerank.event_uuid(
+                 truerank.attached_id((i.fact).event_id, i.last))
+        CROSS JOIN LATERAL truerank.seasons_at(v_runs, e.occurred_at) AS s
+        WHERE i.action = 'correct' AND i.withdrawn
+        ON CONFLICT DO NOTHING;
+    END IF;
 
     -- A statement may change more rows than a board takes events in a call.
     FOR v_from IN 1..coalesce(cardinality(v_item), 0) BY 100000 LOOP
@@ -59,6 +83,12 @@ BEGIN
             ORDER BY s.ord
         ) AS r;
     END LOOP;
+    IF v_runs IS NOT NULL THEN
+        DELETE FROM truerank.replacement AS c
+        WHERE c.board_id = v_board.id AND c.event_uuid = ANY (ARRAY(
+            SELECT truerank.event_uuid(truerank.attached_id((i.fact).event_id, i.next))
+            FROM unnest(v_item) AS i WHERE i.action = 'correct'));
+    END IF;
 
     WITH done AS MATERIALIZED (
         SELECT i.ord, i.uuid, i.next, i.withdrawn, r.outcome,

@@ -4,6 +4,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 BEGIN
     RETURN current_setting('transaction_read_only') = 'off'
        AND EXISTS (SELECT FROM truerank.member_state AS s
-                   WHERE s.until <= clock_timestamp() AND s.member = ANY (p_members));
+                   WHERE s.member = ANY (p_members) AND s.until <= clock_timestamp()
+                     AND s.state = 'banned');  -- it follows, but the index asks for it
 END
 $$;

@@ -1,7 +1,9 @@
 -- change_state: give a member another state in one scope, and log it where it shows.
 --
 -- p_action: hide, show, ban (p_until null: for good), unban, delete, merge. A ban and the wish to
--- be hidden are kept apart: neither takes the other away. Deleting ends both.
+-- be hidden are kept apart: neither takes the other away. Deleting ends both. Who is being erased is
+-- hidden without a wish, and stays so until that is done.
+-- The caller holds the member, see hold_owner.
 -- The version is drawn after the row's lock, so versions of one scope are in the order of commits.
 -- Returns: whether anything changed.
 -- Raises:  40001 where the member was merged meanwhile.
@@ -16,7 +18,7 @@ BEGIN
     INSERT INTO truerank.member_state (board_id, member) VALUES (p_board_id, p_member)
     ON CONFLICT DO NOTHING;
     SELECT s.* INTO STRICT v_old FROM truerank.member_state AS s
-    WHERE s.board_id = p_board_id AND s.member = p_member FOR UPDATE;
+    WHERE s.board_id = p_board_id AND s.member = p_member FOR NO KEY UPDATE;
     IF v_old.state = 'merged' THEN
         RAISE serialization_failure USING MESSAGE = 'the member was merged meanwhile; retry';
     END IF;
@@ -39,6 +41,9 @@ BEGIN
             WHEN v_old.state = 'deleted' AND p_action IN ('show', 'unban') THEN 'deleted'
             ELSE 'active' END;
         v_new.until := NULL;
+    END IF;
+    IF v_new.erasing AND v_new.state IN ('active', 'deleted') THEN
+        v_new.state := 'hidden';
     END IF;
     IF v_new IS NOT DISTINCT FROM v_old THEN
         RETURN false;

@@ -36,7 +36,8 @@ SET enable_nestloop = off SET jit = off AS $$
     UNION ALL
     (SELECT c.number, 'its size', c.members::text, coalesce(n.n, 0)::text
      FROM truerank.cohort AS c
-     LEFT JOIN (SELECT m.cohort, count(*) AS n FROM truerank.cohort_member AS m
+     LEFT JOIN (SELECT m.cohort, count(*) FILTER (WHERE NOT m.carried) AS n
+                FROM truerank.cohort_member AS m
                 WHERE m.season = p_season GROUP BY m.cohort) AS n ON n.cohort = c.ranking
      WHERE c.season = p_season AND (coalesce(n.n, 0) <> c.members OR n.n > c.size)
      ORDER BY 1 LIMIT p_limit)

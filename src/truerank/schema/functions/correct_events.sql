@@ -4,15 +4,15 @@
 -- time and position it always had. The events stay: each correction is a row of its own that names
 -- its target, and of several amendments the last one counts.
 -- p_correction_ids name amendments for ever, like event ids; voids need no name.
--- p_closed: the states in which a season takes no corrections. A sealed one may take them, a final
--- one is corrected by truerank.revise_season.
+-- p_closed: the states in which a season takes no corrections. A sealed one takes them, a final one
+-- is corrected by truerank.revise_season.
 -- Repeat:  the same correction again answers duplicate; another content under its id, conflict.
 -- Locks:   the board's advisory lock (shared), corrections by id, standings by ranking and member.
 -- Returns: one row per event and season with the standing as it is now (score null: none left).
 --          Refused with event_unknown, season_final, value_out_of_range, total_out_of_range, ...
 CREATE OR REPLACE FUNCTION truerank.correct_events(
     p_board text, p_event_ids text[], p_correction_ids text[], p_values numeric[],
-    p_ties bigint[], p_actor text, p_reason text, p_closed text[] DEFAULT '{sealed,final}'
+    p_ties bigint[], p_actor text, p_reason text, p_closed text[] DEFAULT '{final}'
 ) RETURNS SETOF truerank.receipt
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -48,6 +48,10 @@ BEGIN
     END IF;
     v_correction := truerank.prepare_corrections(
         v_board, p_event_ids, p_correction_ids, p_values, p_ties);
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM truerank.lift_bans(truerank.owners_of(
+            ARRAY(SELECT c.member FROM unnest(v_correction) AS c)), NULL);
+    END IF;
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(
         v_board, ARRAY(SELECT c.at FROM unnest(v_correction) AS c WHERE c.code IS NULL)) AS s;
     v_runs := truerank.season_runs(v_seasons);

@@ -4,7 +4,8 @@
 -- Only those from p_from_key on are counted, and none that p_withheld names (null: nobody).
 -- p_withheld_keys are their sort keys; both in the order of the ranking.
 -- p_ordered: so are the pairs, and needn't be sorted.
--- p_distinct: count different first bytes of so many, not members; the keys are of that length.
+-- p_distinct: count different first bytes of so many, not members; no key parts two that agree in
+-- them.
 -- Cost: one walk down the index, linear in the last of the places however many are asked for.
 CREATE OR REPLACE FUNCTION truerank.count_before(
     p_ranking bigint, p_keys bytea[], p_members text[], p_withheld text[], p_withheld_keys bytea[],

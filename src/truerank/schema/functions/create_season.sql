@@ -41,9 +41,9 @@ BEGIN
                           WHERE r.board_id = v_board.id AND r.season = p_label) THEN
         RETURN 'history_incomplete';
     END IF;
-    INSERT INTO truerank.ranking (id, board_id, period, season, starts_at, ends_at)
+    INSERT INTO truerank.ranking (id, board_id, period, season, starts_at, ends_at, made_at)
     SELECT truerank.ranking_id(v_board.id, 'custom', nextval('truerank.ranking_number')),
-           v_board.id, 'custom', p_label, p_starts_at, p_ends_at
+           v_board.id, 'custom', p_label, p_starts_at, p_ends_at, clock_timestamp()
     WHERE NOT EXISTS (SELECT FROM truerank.ranking AS r  -- or the attempt would draw a number
                       WHERE r.board_id = v_board.id AND r.season = p_label)
     ON CONFLICT (board_id, season, cohort, kind) DO NOTHING;

@@ -1,10 +1,10 @@
 -- divide_season: divide some of who is left of a season that is to be settled.
 --
--- Also where the season before it isn't final: then tiers are those that are known. In a
--- transaction of its own; repeat it until it says divided.
+-- In a transaction of its own; repeat it until it says divided.
 -- Raises:  55P03 where somebody holds a standing locked: repeat it.
 -- Returns: divided (nobody is left), some, or waiting: others divide, or writers are under way that
---          may not know of the league, or change a standing; board_unknown, season_unknown.
+--          may not know of the league, or change a standing; earlier_open: the season before
+--          has to be final first (see season_before); board_unknown, season_unknown.
 CREATE OR REPLACE FUNCTION truerank.divide_season(
     p_board text, p_season text, p_members_max integer
 ) RETURNS text
@@ -29,6 +29,9 @@ BEGIN
     FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 'waiting';
+    END IF;
+    IF v_league.scanned AND truerank.season_before(v_id) IS NOT NULL THEN
+        RETURN 'earlier_open';
     END IF;
     v_done := CASE WHEN v_league.scanned
         THEN truerank.divide_slice(v_league, v_id, p_members_max)

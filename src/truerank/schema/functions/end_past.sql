@@ -5,8 +5,8 @@
 -- p_board_id 0: on all boards. An event that commits later begins at zero: what is dropped and
 -- what has ended are told apart by one snapshot, after all standings that it shows were locked. A
 -- command under way has either ended by then, or waits, or touches none of those standings.
--- Locks:   one lock that freezes wait for (shared), the boards' advisory locks (shared), rows of
---          closed seasons, freezes that are to be, standings by ranking and member.
+-- Locks:   the boards' advisory locks (shared), rows of closed seasons, as tell_freezes, standings by
+--          ranking and member.
 -- Returns: how many events have ended.
 -- Raises:  25001 above READ COMMITTED; 40001 where commands come faster than they can be waited for.
 CREATE OR REPLACE FUNCTION truerank.end_past(p_member text, p_board_id integer) RETURNS bigint
@@ -20,20 +20,12 @@ DECLARE
     v_changed truerank.changed[];
 BEGIN
     PERFORM truerank.need_read_committed();
-    PERFORM pg_advisory_xact_lock_shared(truerank.lock_class(), 258);  -- see wait_for_ends
     PERFORM truerank.lock_boards_of(p_member, p_board_id);
     -- No season is settled between what is dropped here and when it is said to have ended.
-    PERFORM FROM truerank.ranking AS r
-    WHERE r.id = ANY (ARRAY(SELECT x FROM truerank.member_rankings(p_member, p_board_id) AS x))
-      AND r.state <> 'open'
-    ORDER BY r.id FOR SHARE;
-    -- A copy that is being made may have seen what is dropped here: it is begun anew.
-    UPDATE truerank.freeze AS f SET ends = ends + 1
-    WHERE f.id = ANY (ARRAY(
-        SELECT x.id FROM truerank.freeze AS x
-        WHERE x.dropped_at IS NULL AND x.frozen_at IS NULL
-          AND (p_board_id = 0 OR x.board_id = p_board_id)
-        ORDER BY x.id FOR UPDATE));
+    PERFORM truerank.hold_closed(ARRAY(
+        SELECT x FROM truerank.member_rankings(p_member, p_board_id) AS x));
+    -- A copy that is being made may have seen what is dropped here.
+    PERFORM truerank.tell_freezes(p_board_id);
     FOR v_try IN 1..20 LOOP
         SELECT array_agg(s.ranking), array_agg(s.member) INTO v_rankings, v_members
         FROM (SELECT s.ranking, s.member FROM truerank.standing AS s

@@ -6,7 +6,7 @@
 -- What the outbox and Redis still hold goes with the next turns of the ring, which the worker
 -- forces (see sweep_erasures). Only then is the erasure complete, and the ids leave its own row.
 -- An event of a transaction that begins later is the first of a new life, at zero.
--- Locks:   states by member and board, then as end_past.
+-- Locks:   one row that all merges lock, hold_members, then as end_past.
 -- Returns: one row: changed, or same where it is under way and nothing has come since; the erasure,
 --          the transaction, the groups of the boards on which the person had events.
 -- Raises:  22023 for a bad member; 25001 above READ COMMITTED; see end_past.
@@ -56,9 +56,6 @@ BEGIN
     -- Also where the person itself asked for it, or the reason names it.
     PERFORM truerank.forget_names(v_names, v_stand_ins, true);
     -- Whoever was merged into the person is nobody's other name from now on.
-    -- Whoever gives it a name at this moment is waited for.
-    INSERT INTO truerank.member (id) SELECT n FROM unnest(v_names) AS n ORDER BY n COLLATE "C"
-    ON CONFLICT DO NOTHING;
     UPDATE truerank.member AS m SET merged_into = NULL, display_name = NULL, profile = NULL
     WHERE m.id = ANY (v_names);
     DELETE FROM truerank.merging AS g WHERE g.member = ANY (v_names);

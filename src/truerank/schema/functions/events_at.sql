@@ -5,10 +5,11 @@
 -- since, unless its member was deleted or erased. Forgotten events come as one row each member: see
 -- history_exact_from. member: for whom they count today.
 -- p_seen: only what this snapshot shows; null: all that has committed.
--- Reads all events of the board once.
+-- p_names: only what is stored under these ids; null: under all.
+-- Reads all events of the board once, or those of these ids.
 CREATE OR REPLACE FUNCTION truerank.events_at(
     p_board_id integer, p_ranking bigint, p_starts_at timestamptz, p_ends_at timestamptz,
-    p_at timestamptz, p_seen pg_snapshot DEFAULT NULL
+    p_at timestamptz, p_seen pg_snapshot DEFAULT NULL, p_names text[] DEFAULT NULL
 ) RETURNS TABLE (member text, value bigint, ties bigint[], at timestamptz, "position" bigint,
                  moves boolean, reached_at timestamptz, reached_position bigint)
 LANGUAGE sql STABLE AS $$
@@ -17,7 +18,8 @@ LANGUAGE sql STABLE AS $$
     FROM (
         SELECT o.member, o.score AS value, o.ties, o.event_at AS at, o.event_position AS position,
                o.moved AS moves, o.reached_at, o.reached_position
-        FROM truerank.opening AS o WHERE o.ranking = p_ranking
+        FROM truerank.opening AS o
+        WHERE o.ranking = p_ranking AND (p_names IS NULL OR o.member = ANY (p_names))
         UNION ALL
         SELECT e.member, c.value, c.ties, e.occurred_at, e.position,
                coalesce(c.value <> 0 OR 0 <> ANY (c.ties), false), e.occurred_at, e.position
@@ -33,6 +35,7 @@ LANGUAGE sql STABLE AS $$
             SELECT coalesce(a.value, e.value) AS value,
                    CASE WHEN a.value IS NULL THEN e.ties ELSE a.ties END AS ties) AS c
         WHERE e.board_id = p_board_id AND e.kind = 's'
+          AND (p_names IS NULL OR e.member = ANY (p_names))
           AND e.occurred_at >= p_starts_at AND e.occurred_at < p_ends_at
           AND e.received_at <= p_at
           AND (p_seen IS NULL OR pg_visible_in_snapshot(e.xid, p_seen))

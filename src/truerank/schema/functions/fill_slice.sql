@@ -51,7 +51,8 @@ BEGIN
     SELECT array_agg(w.member ORDER BY w.n) INTO v_names FROM walk AS w WHERE w.member IS NOT NULL;
     IF v_names IS NULL THEN
         UPDATE truerank.board AS b SET
-            filling = '{}', filling_xid = NULL, filled_to = '', close_next_at = NULL
+            filling = '{}', filling_xid = NULL, filled_to = '', close_next_at = NULL,
+            filled_members = 0, filling_members = NULL
         WHERE b.id = v_board.id;
         outcome := 'done';
         RETURN;
@@ -72,7 +73,8 @@ BEGIN
             AND e.ended_at IS NULL) AS d;
     PERFORM truerank.log_changes(v_board.grp, pg_current_xact_id(), truerank.fold_missing(
         v_board, v_seasons, v_rankings, v_members));
-    UPDATE truerank.board AS b SET filled_to = v_names[cardinality(v_names)]
+    UPDATE truerank.board AS b SET
+        filled_to = v_names[cardinality(v_names)], filled_members = b.filled_members + members
     WHERE b.id = v_board.id;
     outcome := 'filled';
 END

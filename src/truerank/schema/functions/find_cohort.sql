@@ -6,12 +6,13 @@
 --          cohorts aren't. The first promote go up, of the others the last demote go down; 0 in
 --          the highest and in the lowest tier. moved: by the settlement p_member went up (1) or
 --          down (-1) a tier. withheld: p_member is hidden, banned or deleted, and names
---          no cohort to the public.
+--          no cohort to the public. spared: so many first ones go down in no tier, however small
+--          the cohort is.
 CREATE OR REPLACE FUNCTION truerank.find_cohort(
     p_board_id integer, p_season text, p_number integer, p_member text
 ) RETURNS TABLE (season text, ranking bigint, number integer, tier integer, tier_name text,
                  key text, size integer, members integer, promote integer, demote integer,
-                 frozen boolean, moved integer, withheld boolean)
+                 frozen boolean, moved integer, withheld boolean, spared integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET timezone = 'UTC' AS $$
 DECLARE
@@ -42,6 +43,7 @@ BEGIN
     members := v_cohort.members;
     promote := CASE WHEN v_cohort.tier + 1 >= cardinality(v_league.tiers) THEN 0
                     ELSE v_league.promote END;
+    spared := greatest(v_league.promote, 1);
     demote := CASE WHEN v_cohort.tier = 0 THEN 0 ELSE v_league.demote END;
     frozen := EXISTS (SELECT FROM truerank.shown_ranking(v_id));
     moved := (SELECT sign(v.tier_to - v.tier_from)::integer FROM truerank.league_move AS v

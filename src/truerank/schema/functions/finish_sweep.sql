@@ -1,11 +1,12 @@
 -- finish_sweep: end the hiding of an erased person's ids, and note what was removed.
 --
--- A new life that has begun meanwhile is seen from now on.
+-- A new life that has begun meanwhile is seen from now on, unless it was hidden or banned itself.
 CREATE OR REPLACE FUNCTION truerank.finish_sweep(p_erasure truerank.erasure) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_logged truerank.member_state[];
     v_changed truerank.changed[];
+    v_names text[];
 BEGIN
     -- A freeze may have copied what was late.
     WITH gone AS (
@@ -15,19 +16,24 @@ BEGIN
     )
     SELECT array_agg((g.*)::truerank.changed) INTO v_changed FROM gone AS g;
     PERFORM truerank.log_by_board(v_changed);
+    -- Another erasure of the same id, which came later, may have yet to end.
+    v_names := ARRAY(
+        SELECT n FROM unnest(p_erasure.names) AS n
+        WHERE NOT EXISTS (SELECT FROM truerank.erasure AS e
+                          WHERE e.id <> p_erasure.id AND e.swept_xid IS NULL
+                            AND n = ANY (e.names)));
     WITH gone AS (
         DELETE FROM truerank.member_state AS s
-        WHERE s.member = ANY (p_erasure.names)
-          AND (s.board_id <> 0 AND s.state = 'deleted' OR s.board_id = 0 AND s.state = 'hidden')
-          -- Another erasure of the same id, which came later, has yet to end.
-          AND NOT EXISTS (SELECT FROM truerank.erasure AS e
-                          WHERE e.id <> p_erasure.id AND e.swept_xid IS NULL
-                            AND s.member = ANY (e.names))
+        WHERE s.member = ANY (v_names)
+          AND (s.board_id <> 0 AND s.state = 'deleted'
+               OR s.board_id = 0 AND s.erasing AND s.state = 'hidden' AND NOT s.hides)
         RETURNING s.board_id, s.member, 'active', s.until, s.hides,
-                  nextval('truerank.version'), s.changed_at
+                  nextval('truerank.version'), s.changed_at, false
     )
     SELECT array_agg((g.*)::truerank.member_state) INTO v_logged FROM gone AS g;
     PERFORM truerank.log_states(v_logged);
+    UPDATE truerank.member_state AS s SET erasing = false
+    WHERE s.member = ANY (v_names) AND s.erasing;
     DELETE FROM truerank.member AS m
     WHERE m.id = ANY (p_erasure.names) AND m.merged_into IS NULL AND m.display_name IS NULL
       AND m.profile IS NULL;

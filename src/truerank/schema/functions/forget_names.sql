@@ -3,13 +3,15 @@
 -- p_names and p_stand_ins: pairs. Of events that have ended only board, value, tie-breaks, time and
 -- position stay. A reason that somebody gave for something about the person goes as well, and an id
 -- of four characters or more wherever else it stands in a reason.
--- p_early: openings go too; later they are of a new life.
+-- p_early: openings, keys and moves in leagues go too; later they are of a new life, as of another
+-- id that was merged into this one since.
 CREATE OR REPLACE FUNCTION truerank.forget_names(
     p_names text[], p_stand_ins text[], p_early boolean
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_texts text[];
+    v_targets uuid[];
     v_board integer;
     v_name text;
     v_stand_in text;
@@ -26,9 +28,15 @@ BEGIN
             SELECT e.event_text FROM truerank.event AS e
             WHERE e.board_id = v_board AND e.member = ANY (p_names) AND e.ended_at IS NOT NULL
               AND e.event_text IS NOT NULL);
+        -- A correction that was under way names an event whose text has gone by now.
+        v_targets := ARRAY(
+            SELECT e.target FROM truerank.event AS e
+            WHERE NOT p_early AND e.board_id = v_board AND e.member = ANY (p_names)
+              AND e.ended_at IS NOT NULL AND e.target IS NOT NULL);
         UPDATE truerank.audit AS a SET subject = p_stand_ins[1], reason = 'erased', detail = '{}'
-        WHERE a.board_id = v_board AND a.subject = ANY (v_texts)
-          AND a.action IN ('void', 'amend', 'mend_parked', 'dismiss_parked');
+        WHERE a.board_id = v_board AND a.action IN ('void', 'amend', 'mend_parked', 'dismiss_parked')
+          AND (a.subject = ANY (v_texts) OR cardinality(v_targets) > 0
+               AND truerank.hashed_uuid(a.subject) = ANY (v_targets));
         UPDATE truerank.event AS e SET
             member = n.stand_in, event_text = NULL, metadata = NULL
         FROM unnest(p_names, p_stand_ins) AS n (name, stand_in)
@@ -102,6 +110,8 @@ BEGIN
         WHERE jsonb_path_exists(jsonb_build_array(r.found, r.last_found), '$.** ? (@ == $name)',
                                 jsonb_build_object('name', v_name));
         UPDATE truerank.rebuild AS r SET asked_by = v_stand_in WHERE r.asked_by = v_name;
+        UPDATE truerank.rebuild AS r SET message = replace(r.message, v_name, 'erased')
+        WHERE char_length(v_name) >= 4 AND strpos(r.message, v_name) > 0;
         UPDATE truerank.pruning AS p SET after_member = coalesce((
             SELECT e.member FROM truerank.event AS e
             WHERE e.board_id = p.board_id AND e.member < v_name ORDER BY e.member DESC LIMIT 1), '')

@@ -15,7 +15,7 @@ BEGIN
             'find_season', 'seasons', 'read_page', 'incarnation', 'source_epoch', 'lock_class',
             'explain_standing', 'read_standing', 'export_slice', 'installation', 'profiles', 'set_profiles',
             'states_on', 'bans_ended', 'lift_bans', 'fold_populations', 'member_states', 'set_member_state',
-            'changed_since', 'still_open', 'read_settled', 'settlements', 'privacy_tick', 'shown_ranking', 'frozen_rankings', 'is_known', 'find_cohort', 'cohorts', 'read_history')
+            'changed_since', 'still_open', 'read_settled', 'settlements', 'privacy_tick', 'shown_ranking', 'frozen_rankings', 'is_known', 'find_cohort', 'cohorts', 'name_rankings', 'read_history', 'settles_at')
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', v_function, p_role);
     END LOOP;

@@ -12,9 +12,7 @@ DECLARE
     v_correction truerank.correction[];
 BEGIN
     IF NOT 'sealed' = ANY (p_closed) THEN
-        PERFORM FROM truerank.ranking AS r
-        WHERE r.id IN (SELECT s.ranking FROM unnest(p_seasons) AS s) AND r.state <> 'open'
-        ORDER BY r.id FOR SHARE;
+        PERFORM truerank.hold_closed(ARRAY(SELECT s.ranking FROM unnest(p_seasons) AS s));
     END IF;
     v_codes := truerank.judge_seasons(
         p_board, p_seasons, ARRAY(SELECT c.at FROM unnest(p_correction) AS c ORDER BY c.ord),

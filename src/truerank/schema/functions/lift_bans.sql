@@ -1,22 +1,24 @@
--- lift_bans: end bans whose time has passed; at most p_limit, of these members or of all.
+-- lift_bans: end bans whose time has passed, of these members or of all; at most p_limit (null: all).
 --
 -- What another transaction is at work on is passed over: nobody waits here.
 -- Returns: how many were lifted.
 CREATE OR REPLACE FUNCTION truerank.lift_bans(p_members text[], p_limit integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    v_now timestamptz := clock_timestamp();  -- itself it can't be looked up in an index
     v_lifted truerank.member_state[];
 BEGIN
-    IF NOT EXISTS (SELECT FROM truerank.member_state AS s WHERE s.until <= clock_timestamp()) THEN
+    -- Asked whether there is one below, the planner may expect many, and read the whole table.
+    IF coalesce((SELECT min(s.until) FROM truerank.member_state AS s) > v_now, true) THEN
         RETURN 0;
     END IF;
     WITH due AS (
         SELECT s.board_id, s.member FROM truerank.member_state AS s
-        WHERE s.until <= clock_timestamp() AND (p_members IS NULL OR s.member = ANY (p_members))
+        WHERE s.until <= v_now AND (p_members IS NULL OR s.member = ANY (p_members))
         ORDER BY s.until LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), lifted AS (
         UPDATE truerank.member_state AS s SET
-            state = CASE WHEN s.hides THEN 'hidden' ELSE 'active' END, until = NULL,
+            state = CASE WHEN s.hides OR s.erasing THEN 'hidden' ELSE 'active' END, until = NULL,
             version = nextval('truerank.version'), changed_at = clock_timestamp()
         FROM due AS d WHERE s.board_id = d.board_id AND s.member = d.member
         RETURNING s.*

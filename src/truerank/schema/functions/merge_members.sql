@@ -4,11 +4,14 @@
 -- standings of p_from go, those of p_into are computed from the events of both, and what is
 -- submitted for p_from from now on counts for p_into. p_from is withheld whatever still arrives;
 -- what a transaction under way adds to it is brought over by the worker (see sweep_members).
--- p_into keeps its own states; where it has no events it is p_from under another id, and gets those
--- of p_from, its name and its tiers (see carry_said). What a freeze shows of p_from is shown of
--- p_into, where that has no place there. In the caller's transaction.
+-- p_into keeps its own states, and gets bans of p_from; its name, tiers and places in cohorts where
+-- it has none of its own; where it has no events it is p_from under another id (see carry_said). What
+-- a freeze shows of p_from is shown of p_into, where that has no place there. In the caller's
+-- transaction.
 -- Repeat:  the same merge again changes nothing.
--- Locks:   one row that all merges lock, then as refold_member.
+-- Locks:   one row that all merges lock; both members (see hold_members), so that nothing said of one
+--          is passed by; the boards of p_from and its closed seasons; then as tell_freezes and
+--          refold_member.
 -- Returns: one row: changed or same; or, with nothing changed, merge_cycle (both are one already),
 --          merged_elsewhere (p_from was merged into another), total_out_of_range. The member that
 --          remains, the transaction, the groups of its boards.
@@ -40,15 +43,22 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
+        PERFORM truerank.hold_members(ARRAY[p_from, member]);
+        PERFORM truerank.lock_boards_of(p_from, 0);
+        PERFORM truerank.hold_closed(ARRAY(SELECT r FROM truerank.member_rankings(p_from, 0) AS r));
+        PERFORM truerank.lift_bans(ARRAY[p_from, member], NULL);
+        -- Later statements: whoever said something, or settled a season, has committed.
         v_renamed := truerank.carry_said(p_from, member);
-        INSERT INTO truerank.member (id, merged_into) VALUES (p_from, member)
-        ON CONFLICT (id) DO UPDATE SET
-            merged_into = excluded.merged_into, changed_at = clock_timestamp();
-        UPDATE truerank.member AS m SET merged_into = merge_members.member
-        WHERE m.merged_into = p_from;
+        UPDATE truerank.member AS m SET
+            merged_into = merge_members.member,
+            changed_at = CASE m.id WHEN p_from THEN clock_timestamp() ELSE m.changed_at END
+        WHERE m.id = p_from OR m.merged_into = p_from;
         INSERT INTO truerank.merging (member) VALUES (p_from)
         ON CONFLICT ON CONSTRAINT merging_pkey DO UPDATE SET known_from = NULL;
         PERFORM truerank.change_state(0, p_from, 'merge', NULL);
+        -- Before any standing, as in end_past, or the two could wait for each other.
+        PERFORM truerank.tell_freezes(0);
+        PERFORM truerank.carry_cohorts(p_from, member);
         PERFORM truerank.refold_member(member);
         PERFORM truerank.carry_frozen(p_from, member);
         INSERT INTO truerank.audit (actor, action, subject, reason, detail)

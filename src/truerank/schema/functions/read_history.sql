@@ -5,7 +5,8 @@
 -- is frozen: then nothing is read that came, or was committed, later than p_frozen_at, whatever
 -- instant is asked for. p_since null: nobody's earlier rank is asked for. Instants are those at
 -- which events came (received_at): one whose transaction was open at that moment counts as well.
--- See events_at for whom they count.
+-- See events_at for whom they count. Of a cohort p_ranking and p_shown are its own: as it stood then
+-- are those who are in it today, with what they had in the season, at the cost of their events alone.
 -- p_numbering: of the earlier ranks. Rows, places and what else is asked for are as in read_page.
 -- state, settled_at, revision: of the season, at that instant.
 -- Cost: that of standings_at for each of the two instants, and a sort of all members.
@@ -39,7 +40,10 @@ DECLARE
     v_season truerank.season;
     v_row_bytes integer;
     v_seen pg_snapshot;  -- all that the public may see of what is frozen
+    v_cohort CONSTANT bigint := CASE WHEN (p_ranking >> 32) & 15 = 9 THEN p_ranking END;
+    v_names text[];  -- ids under which events of the cohort's members are stored
 BEGIN
+    p_ranking := truerank.season_divided(p_ranking);
     SELECT b.* INTO v_board FROM truerank.board AS b
     WHERE b.id = p_ranking >> 36 AND b.deleted_at IS NULL;
     IF NOT FOUND THEN
@@ -77,9 +81,17 @@ BEGIN
     states := truerank.states_on(v_board.id, p_members);
     ban_ended := 'banned' = ANY (states) AND truerank.bans_ended(p_members);
 
+    IF v_cohort IS NOT NULL THEN
+        v_names := ARRAY(SELECT n.name FROM truerank.cohort_member AS m
+                         CROSS JOIN LATERAL unnest(truerank.names_of(m.member)) AS n (name)
+                         WHERE m.cohort = v_cohort);
+    END IF;
+
     WITH shown AS (
-        SELECT a.member, a.sort_key FROM truerank.standings_at(v_board, v_season, v_at, v_seen) AS a
-        WHERE v_at IS NOT NULL
+        SELECT a.member, a.sort_key FROM truerank.standings_at(
+            v_board, v_season, v_at, v_seen, v_names) AS a
+        WHERE v_at IS NOT NULL AND (v_cohort IS NULL OR a.member IN (
+            SELECT m.member FROM truerank.cohort_member AS m WHERE m.cohort = v_cohort))
         UNION ALL
         SELECT v.member, v.sort_key FROM truerank.visible_standing AS v
         WHERE v.ranking = p_shown AND v_at IS NULL
@@ -92,8 +104,10 @@ BEGIN
         FROM shown AS s
         WINDOW by_score AS (ORDER BY substr(s.sort_key, 1, v_row_bytes))
     ), earlier AS (
-        SELECT a.member, a.sort_key FROM truerank.standings_at(v_board, v_season, p_since, v_seen) AS a
-        WHERE p_since IS NOT NULL AND NOT v_same
+        SELECT a.member, a.sort_key FROM truerank.standings_at(
+            v_board, v_season, p_since, v_seen, v_names) AS a
+        WHERE p_since IS NOT NULL AND NOT v_same AND (v_cohort IS NULL OR a.member IN (
+            SELECT m.member FROM truerank.cohort_member AS m WHERE m.cohort = v_cohort))
         UNION ALL
         SELECT v.member, v.sort_key FROM truerank.visible_standing AS v
         WHERE v.ranking = p_shown AND v_same

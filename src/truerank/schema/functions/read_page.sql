@@ -10,7 +10,8 @@
 -- member.
 -- p_up_to: of each member also how many are equal or better.
 -- p_dense: who is better is counted in different scores and tie-breaks, not in members.
--- p_marks: keys, or first bytes of keys, before which to count.
+-- p_marks: keys, or first bytes of keys, before which to count: members, and then, p_dense, also
+-- different scores and tie-breaks.
 -- p_compared: also the snapshot and the lives of the server, for tokens. A standby gives none: its
 -- snapshots don't list what is in progress on the primary.
 -- ban_ended: the ban of one of these members has ended, and is to be lifted before they are shown.
@@ -137,12 +138,13 @@ BEGIN
     IF p_dense THEN
         v_counts := truerank.count_before(
             p_ranking, ARRAY[substr(slice[1], 1, p_row_bytes), substr(around[1], 1, p_row_bytes)]
-                       || v_equals,
-            array_fill(''::text, ARRAY[2 + v_asked]), v_withheld, v_withheld_keys,
-            p_distinct => p_row_bytes);
+                       || v_equals || p_marks,
+            array_fill(''::text, ARRAY[2 + v_asked + cardinality(p_marks)]),
+            v_withheld, v_withheld_keys, p_distinct => p_row_bytes);
         slice_better := v_counts[1];
         around_better := v_counts[2];
-        member_better := v_counts[3:];
+        member_better := v_counts[3:2 + v_asked];
+        counts := counts || v_counts[3 + v_asked:];
     ELSE
         IF slice_first > 0 THEN
             slice_better := truerank.better_than(

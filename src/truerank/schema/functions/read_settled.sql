@@ -77,6 +77,14 @@ BEGIN
     SELECT array_agg(truerank.settled_before(p_ranking, v_revision, total, m.mark) ORDER BY m.ord)
     INTO counts
     FROM unnest(p_marks) WITH ORDINALITY AS m (mark, ord);
+    IF p_dense AND counts IS NOT NULL THEN
+        counts := counts || ARRAY(
+            SELECT coalesce(r.dense, 0)
+            FROM unnest(counts) WITH ORDINALITY AS c (place, ord)
+            LEFT JOIN truerank.settlement_row AS r
+              ON r.ranking = p_ranking AND r.revision = v_revision AND r.ordinal = c.place
+            ORDER BY c.ord);
+    END IF;
     RETURN NEXT;
 END
 $$;

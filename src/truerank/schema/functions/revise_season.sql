@@ -46,7 +46,6 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    PERFORM truerank.lift_bans(NULL, 100000);
     BEGIN
         SELECT c.ord, c.outcome, c.code INTO v_refused
         FROM truerank.correct_events(

@@ -1,5 +1,8 @@
 -- seasons_ended: the seasons of a board that may be closed at an instant, and ended after the board
 -- began to close them by itself.
+--
+-- Not custom ones that were made when their grace was over: their history is yet to come, and people
+-- close them.
 CREATE OR REPLACE FUNCTION truerank.seasons_ended(p_board truerank.board, p_at timestamptz)
 RETURNS SETOF truerank.season
 LANGUAGE sql STABLE AS $$
@@ -19,4 +22,5 @@ LANGUAGE sql STABLE AS $$
     SELECT r.id, r.period, r.season, r.starts_at, r.ends_at FROM truerank.ranking AS r
     WHERE r.board_id = p_board.id AND r.period = 'custom' AND r.kind = 'live'
       AND r.ends_at > p_board.auto_close_from AND truerank.closes_at(p_board, r.ends_at) <= p_at
+      AND (r.made_at IS NULL OR truerank.closes_at(p_board, r.ends_at) > r.made_at)
 $$;

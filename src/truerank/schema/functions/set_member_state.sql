@@ -6,12 +6,14 @@
 --   ban, unban   until p_until, or for good; it ends by itself, and who hid stays hidden
 --   reset        its events count no longer, its standings go; its state stays
 --   delete       the same, and all that was said of it is forgotten: what comes later begins anew
--- An id that was merged stands for the account it was merged into. Scores are taken all the while.
+-- An id that was merged stands for the account it was merged into. Scores are taken all the while;
+-- who merges or erases the member waits. While it is erased, it is out of sight whatever is said.
 -- Every change is audited. It is in force in PostgreSQL from the commit.
 -- Returns: one row: changed, same or board_unknown; the member; its state in that scope; the
 --          transaction; the groups of the boards on which the member has events.
+-- Locks:   as hold_owner; then the state of that scope, with others who change it.
 -- Raises:  22023 for an unknown action, a bad member, or p_until with anything but a ban or in the
---          past; 25001 where reset or delete are called above READ COMMITTED.
+--          past; 25001 where reset or delete are called above READ COMMITTED; see hold_owner.
 CREATE OR REPLACE FUNCTION truerank.set_member_state(
     p_member text, p_action text, p_actor text, p_reason text,
     p_board text DEFAULT NULL, p_until timestamptz DEFAULT NULL
@@ -35,9 +37,8 @@ BEGIN
        AND (p_action <> 'ban' OR NOT isfinite(p_until) OR p_until <= clock_timestamp()) THEN
         RAISE invalid_parameter_value USING MESSAGE = 'only a ban has an end, and it is to come';
     END IF;
-    -- Known to be under way before it looks for whom the member counts: see sweep_members.
     token := pg_current_xact_id();
-    member := truerank.owner_of(p_member);
+    member := truerank.hold_owner(p_member);
     IF p_board IS NOT NULL THEN
         SELECT b.id INTO v_board_id FROM truerank.board AS b
         WHERE b.key = p_board AND b.deleted_at IS NULL;
@@ -57,7 +58,7 @@ BEGIN
         ON CONFLICT DO NOTHING;
         PERFORM FROM truerank.member_state AS s
         WHERE s.member = set_member_state.member AND (v_board_id = 0 OR s.board_id = v_board_id)
-        ORDER BY s.board_id FOR UPDATE;
+        ORDER BY s.board_id FOR NO KEY UPDATE;
     END IF;
     IF p_action = 'reset' THEN
         v_forgotten := ARRAY(

@@ -3,9 +3,10 @@
 -- In the transaction of the settlement, from its rows: places in a cohort are those among its
 -- members, in the same order and under the same stand-ins, and each cohort's settlement has a digest
 -- of its own. Its revisions are those of the season.
--- The first p_promote of a cohort, by ordinal rank, go up a tier, where there is a higher one; of
--- the others the last p_demote go down, where there is a lower one. Whoever has no place stays. A
--- revision moves members anew, unless somebody was put into a cohort of a later season already.
+-- The first of a cohort, as many as the league promotes, by ordinal rank, go up a tier, or stay in the
+-- highest; of the others the last, as many as it demotes, go down, where there is a lower one. Rank 1
+-- never goes down. Whoever has no place stays. A revision moves members anew, unless somebody was put
+-- into a cohort of a later season already.
 CREATE OR REPLACE FUNCTION truerank.settle_cohorts(
     p_board truerank.board, p_season truerank.season, p_revision integer
 ) RETURNS void
@@ -64,9 +65,10 @@ BEGIN
     SELECT v_league.board_id, v_league.period, v_id, p.tier, p.moved_to, p.member
     FROM (
         SELECT c.tier, r.member,
-               CASE WHEN c.tier + 1 < cardinality(v_league.tiers) AND r.ordinal <= v_league.promote
-                    THEN c.tier + 1
-                    WHEN c.tier > 0 AND r.ordinal > s.population - v_league.demote THEN c.tier - 1
+               CASE WHEN r.ordinal <= v_league.promote
+                    THEN least(c.tier + 1, greatest(c.tier, cardinality(v_league.tiers) - 1))
+                    WHEN c.tier > 0 AND r.ordinal > 1
+                         AND r.ordinal > s.population - v_league.demote THEN c.tier - 1
                     ELSE c.tier END AS moved_to
         FROM truerank.cohort AS c
         JOIN truerank.settlement AS s ON s.ranking = c.ranking AND s.revision = p_revision

@@ -7,8 +7,9 @@
 --          member's past away, holds it too.
 -- Returns: one row: settled or final, with the revision and its time; held, with until when;
 --          not_sealed, no_barrier; merging, while two members are being made one;
---          dividing, while members have yet to be put into cohorts (see divide_season); board_unknown,
---          season_unknown.
+--          dividing, while members have yet to be put into cohorts (see divide_season);
+--          earlier_open, before the season is final that decides their tiers (see season_before);
+--          board_unknown, season_unknown.
 -- Raises:  25001 below REPEATABLE READ; 55P03 and 40001 where others are in the way: repeat it.
 CREATE OR REPLACE FUNCTION truerank.settle_season(
     p_board text, p_season text, p_actor text, p_reason text
@@ -45,14 +46,13 @@ BEGIN
     IF outcome IS NULL THEN
         v_season := truerank.season_of_ranking(v_board, v_id);
         outcome := CASE WHEN truerank.merges_under_way(v_board, v_season) THEN 'merging'
+                        WHEN truerank.season_before(v_id) IS NOT NULL THEN 'earlier_open'
                         WHEN truerank.undivided(v_id) THEN 'dividing' END;
     END IF;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;
         RETURN;
     END IF;
-    -- Bans that are over keep nobody out.
-    PERFORM truerank.lift_bans(NULL, 100000);
     outcome := 'settled';
     revision := 1;
     at := truerank.store_settlement(v_board, v_season, 1, p_actor, p_reason);

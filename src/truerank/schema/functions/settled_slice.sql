@@ -11,7 +11,8 @@ LANGUAGE sql STABLE AS $$
                CASE WHEN r.left_at IS NULL AND NOT EXISTS (
                         SELECT FROM truerank.member_state AS s
                         WHERE s.member = r.member AND s.board_id IN (0, p_ranking >> 36)
-                          AND s.state IN ('hidden', 'banned', 'merged'))
+                          AND truerank.state_at(s, statement_timestamp())
+                              IN ('hidden', 'banned', 'merged'))
                     THEN r.member ELSE encode(r.stand_in, 'hex') END, 'UTF8') ORDER BY r.ordinal),
            min(CASE WHEN p_dense THEN r.dense ELSE r.competition END) - 1
     FROM truerank.settlement_row AS r

@@ -2,7 +2,8 @@
 --
 -- One row per member in another place, or with another score or time; nulls where it came or went.
 -- First those who have a place now, in its order; then those who have none any more, in the order
--- of theirs. Places are ordinal and competition ranks. Of who was deleted since, the stand-in.
+-- of theirs. Whoever was merged into another id in between is the same. Places are ordinal and
+-- competition ranks. Of who was deleted since, the stand-in.
 -- p_after: a pos, 0 at first: of a place now it is its number, of one before it is its number and
 -- the population now. p_places_max: positions to look at, so that a slice takes no longer where
 -- little differs. Rows of settlements never change, so slices of one comparison fit together.
@@ -16,6 +17,7 @@ DECLARE
     v_population bigint := (
         SELECT s.population FROM truerank.settlement AS s
         WHERE s.ranking = p_ranking AND s.revision = p_revision);
+    v_season bigint := truerank.season_divided(p_ranking);
     v_decimals smallint := (
         SELECT b.decimals FROM truerank.board AS b WHERE b.id = p_ranking >> 36);
 BEGIN
@@ -29,8 +31,7 @@ BEGIN
                 o.ordinal AS ordinal_before, n.ordinal, o.competition AS rank_before,
                 n.competition AS rank, o.score AS score_before, n.score
          FROM truerank.settlement_row AS n
-         LEFT JOIN truerank.settlement_row AS o
-           ON o.ranking = p_ranking AND o.revision = p_since AND o.member = n.member
+         LEFT JOIN LATERAL truerank.place_in(n, p_since, v_season) AS o ON true
          WHERE n.ranking = p_ranking AND n.revision = p_revision
            AND n.ordinal > p_after AND n.ordinal <= p_after + p_places_max
            AND (o.ordinal, o.competition, o.dense, o.sort_key)
@@ -44,9 +45,7 @@ BEGIN
          WHERE o.ranking = p_ranking AND o.revision = p_since
            AND o.ordinal > p_after - v_population
            AND o.ordinal <= p_after - v_population + p_places_max
-           AND NOT EXISTS (
-               SELECT FROM truerank.settlement_row AS n
-               WHERE n.ranking = p_ranking AND n.revision = p_revision AND n.member = o.member)
+           AND NOT EXISTS (SELECT FROM truerank.place_in(o, p_revision, v_season))
          ORDER BY o.ordinal LIMIT p_limit)
     ) AS d
     ORDER BY d.pos LIMIT p_limit;

@@ -2,12 +2,12 @@
 --
 -- Folds what events_at gives as fold_events does, for all members at once, to the same bytes.
 -- Without those who are hidden, banned or merged today; see events_at for those who were deleted, and
--- for p_seen.
+-- for p_seen. p_names: only from what is stored under these ids.
 -- Cost: linear in the events of the board, and those of the season are sorted, on disk where they
 -- don't fit into work_mem.
 CREATE OR REPLACE FUNCTION truerank.standings_at(
     p_board truerank.board, p_season truerank.season, p_at timestamptz,
-    p_seen pg_snapshot DEFAULT NULL
+    p_seen pg_snapshot DEFAULT NULL, p_names text[] DEFAULT NULL
 ) RETURNS TABLE (member text, sort_key bytea)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -32,7 +32,7 @@ BEGIN
                        max(ARRAY[truerank.instant_us(e.at), e.position]) FILTER (WHERE e.moves),
                        min(ARRAY[truerank.instant_us(e.at), e.position])) AS reached
             FROM truerank.events_at(p_board.id, p_season.ranking, p_season.starts_at,
-                                    p_season.ends_at, p_at, p_seen) AS e
+                                    p_season.ends_at, p_at, p_seen, p_names) AS e
             WHERE e.member NOT IN (SELECT w FROM unnest(v_withheld) AS w)
             GROUP BY e.member
         ) AS f;
@@ -46,7 +46,7 @@ BEGIN
                             ELSE truerank.tie_bytes(e.ties, p_board.tie_descending) END,
                        e.at, e.position) AS key
             FROM truerank.events_at(p_board.id, p_season.ranking, p_season.starts_at,
-                                    p_season.ends_at, p_at, p_seen) AS e
+                                    p_season.ends_at, p_at, p_seen, p_names) AS e
             WHERE e.member NOT IN (SELECT w FROM unnest(v_withheld) AS w)
         ) AS f
         ORDER BY f.member COLLATE "C", f.key;
@@ -67,7 +67,7 @@ BEGIN
                        first_value(e.value) OVER run AS last_value,
                        first_value(e.ties) OVER run AS last_ties
                 FROM truerank.events_at(p_board.id, p_season.ranking, p_season.starts_at,
-                                        p_season.ends_at, p_at, p_seen) AS e
+                                        p_season.ends_at, p_at, p_seen, p_names) AS e
                 WHERE e.member NOT IN (SELECT w FROM unnest(v_withheld) AS w)
                 WINDOW run AS (PARTITION BY e.member COLLATE "C" ORDER BY e.at DESC, e.position DESC)
             ) AS l

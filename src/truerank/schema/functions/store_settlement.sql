@@ -1,7 +1,8 @@
 -- store_settlement: store a revision of a season's final standings, as this snapshot has them.
 --
 -- Members who aren't active take no place, and nobody else's; they are stored with why. What a
--- member is called in the digest stays the same in all revisions.
+-- member is called in the digest stays the same in all revisions, also where its id was merged into
+-- another one since.
 -- Returns: when.
 CREATE OR REPLACE FUNCTION truerank.store_settlement(
     p_board truerank.board, p_season truerank.season, p_revision integer, p_actor text,
@@ -10,11 +11,16 @@ CREATE OR REPLACE FUNCTION truerank.store_settlement(
 LANGUAGE plpgsql AS $$
 DECLARE
     v_id bigint := p_season.ranking;
+    -- Of the snapshot, or a moment later: bans that have ended by now keep nobody out, also those
+    -- that nobody has lifted yet.
+    v_now timestamptz := clock_timestamp();
     v_row_bytes integer := 8 * (1 + cardinality(p_board.tie_names));
     -- As an array, which is hashed; a join would not keep the index's order.
     v_withheld text[] := ARRAY(
         SELECT s.member FROM truerank.member_state AS s
-        WHERE s.board_id IN (0, p_board.id) AND s.state IN ('hidden', 'banned', 'merged')
+        WHERE s.board_id IN (0, p_board.id)
+          AND s.state IN ('hidden', 'banned', 'merged')  -- what the index has
+          AND truerank.state_at(s, v_now) <> 'active'
           AND EXISTS (SELECT FROM truerank.standing AS x
                       WHERE x.ranking = v_id AND x.member = s.member));
     -- Forgotten at the end, so that nothing leads from a stand-in to a member but the row. A random
@@ -33,6 +39,7 @@ BEGIN
                     SELECT r.stand_in FROM truerank.settlement_row AS r
                     WHERE r.ranking = v_id AND r.revision = p_revision - 1
                       AND r.member = p.member),
+                    truerank.former_stand_in(v_id, p_revision, p.member),
                     substr(sha256(v_secret || int8send(p.ordinal)), 1, 16))
                 ELSE substr(sha256(v_secret || int8send(p.ordinal)), 1, 16) END,
            NULL, p.member, p.sort_key, p.ties
@@ -49,7 +56,12 @@ BEGIN
     WINDOW so_far AS (ORDER BY p.sort_key, p.member ROWS UNBOUNDED PRECEDING);
 
     INSERT INTO truerank.settlement_excluded (ranking, revision, member, why, score)
-    SELECT v_id, p_revision, s.member, (truerank.states_on(p_board.id, ARRAY[s.member]))[1],
+    SELECT v_id, p_revision, s.member, (
+               SELECT w.why FROM (
+                   SELECT truerank.state_at(m, v_now) AS why FROM truerank.member_state AS m
+                   WHERE m.member = s.member AND m.board_id IN (0, p_board.id)) AS w
+               WHERE w.why IN ('hidden', 'banned', 'merged')
+               ORDER BY array_position(ARRAY['merged', 'banned', 'hidden'], w.why) LIMIT 1),
            s.score
     FROM truerank.standing AS s WHERE s.ranking = v_id AND s.member = ANY (v_withheld)
     UNION ALL
@@ -64,9 +76,13 @@ BEGIN
     INSERT INTO truerank.settlement_name (ranking, revision, name, member)
     SELECT v_id, p_revision, m.id, m.merged_into FROM truerank.member AS m
     WHERE m.merged_into IS NOT NULL
-      AND EXISTS (SELECT FROM truerank.event AS e
-                  WHERE e.board_id = p_board.id AND e.member = m.id
-                    AND e.occurred_at >= p_season.starts_at AND e.occurred_at < p_season.ends_at);
+      AND (EXISTS (SELECT FROM truerank.event AS e
+                   WHERE e.board_id = p_board.id AND e.member = m.id
+                     AND e.occurred_at >= p_season.starts_at AND e.occurred_at < p_season.ends_at)
+           -- Its events may be forgotten.
+           OR EXISTS (SELECT FROM generate_series(1, p_revision - 1) AS v (revision)
+                      JOIN truerank.settlement_row AS r
+                        ON r.ranking = v_id AND r.revision = v.revision AND r.member = m.id));
 
     SELECT d.population, d.different, d.total, d.digest
     INTO v_settlement.population, v_settlement.different, v_settlement.total, v_settlement.digest
@@ -74,7 +90,7 @@ BEGIN
     INSERT INTO truerank.settlement
         (ranking, revision, settled_at, actor, reason, corrected_to, population, different, total,
          changed, digest)
-    SELECT v_id, p_revision, clock_timestamp(), p_actor, p_reason, nextval('truerank.position'),
+    SELECT v_id, p_revision, v_now, p_actor, p_reason, nextval('truerank.position'),
            v_settlement.population, v_settlement.different, v_settlement.total,
            CASE WHEN p_revision = 1 THEN 0 ELSE (
                SELECT truerank.count_settlement_changes(v_id, p_revision)) END,

@@ -67,18 +67,19 @@ BEGIN
         RETURN;
     END IF;
 
-    IF current_setting('transaction_isolation') = 'read committed' THEN
-        PERFORM truerank.lift_bans(p_members, v_n);
-    END IF;
     -- Known to be under way before it looks for whom the events count: see sweep_members.
     PERFORM pg_current_xact_id();
     v_owners := truerank.owners_of(p_members);
+    IF current_setting('transaction_isolation') = 'read committed' THEN
+        PERFORM truerank.lift_bans(v_owners, NULL);
+    END IF;
     v_event := truerank.prepare_events(
         v_board, p_event_ids, p_members, p_values, p_occurred_at, p_ties, p_metadata,
         p_expected_operator);
     SELECT array_agg(s) INTO v_seasons FROM truerank.seasons_of(v_board, v_event.candidate_at) AS s;
     v_event.codes := truerank.judge_seasons(
-        v_board, v_seasons, v_event.at, v_event.codes, p_expected_season, v_event.received_at);
+        v_board, v_seasons, v_event.at, v_event.codes, p_expected_season, v_event.received_at,
+        p_uuids => v_event.uuids);
     IF isfinite(v_board.history_from) THEN
         v_event.codes := truerank.judge_forgotten(v_board, v_event);
     END IF;

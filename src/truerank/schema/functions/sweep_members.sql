@@ -38,6 +38,8 @@ BEGIN
             WHERE n.ends_at > b.history_from);
         BEGIN
             PERFORM truerank.refold_member(truerank.owner_of(v_merge.member));
+            -- A freeze may have copied what came late.
+            PERFORM truerank.carry_frozen(v_merge.member, truerank.owner_of(v_merge.member));
             IF v_complete THEN
                 DELETE FROM truerank.merging WHERE member = v_merge.member;
             END IF;

@@ -1,4 +1,5 @@
--- take_freeze: copy the standings of a season that is to be frozen, as they are at one instant.
+-- take_freeze: copy the standings of a season that is to be frozen, as they are at one instant, and of
+-- those that are to be frozen together with it.
 --
 -- Call it once wait_for_ends has returned, in a transaction of its own. No writer waits for it, nor
 -- it for any. From the commit on PostgreSQL shows the copy; the projection once it was told
@@ -18,17 +19,23 @@ LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
     v_freeze truerank.freeze;
-    v_id bigint;
+    v_together bigint := (
+        SELECT coalesce(f.together, f.id) FROM truerank.freeze AS f WHERE f.id = p_freeze);
+    v_ids bigint[];
     v_before text;
     v_at timestamptz;
     v_exact boolean;
-    v_ends bigint;
+    v_ends bigint[];
+    v_frozen integer;
 BEGIN
     PERFORM truerank.need_read_committed();
-    IF NOT pg_try_advisory_xact_lock(truerank.lock_class(), 1024 + (p_freeze & 1023)::integer) THEN
+    IF NOT pg_try_advisory_xact_lock(
+        truerank.lock_class(), 1024 + (v_together & 1023)::integer) THEN
         RETURN 'busy';
     ELSIF p_insist THEN
-        PERFORM FROM truerank.freeze AS f WHERE f.id = p_freeze FOR UPDATE;
+        PERFORM FROM truerank.freeze AS f
+        WHERE coalesce(f.together, f.id) = v_together AND f.dropped_at IS NULL
+        ORDER BY f.id FOR UPDATE;
     END IF;
     SELECT f.* INTO v_freeze FROM truerank.freeze AS f WHERE f.id = p_freeze;
     IF NOT FOUND OR v_freeze.revealed_at IS NOT NULL OR NOT EXISTS (
@@ -38,13 +45,20 @@ BEGIN
         RETURN 'same';
     ELSIF v_freeze.due_at > clock_timestamp() THEN
         RETURN 'early';
+    ELSIF coalesce(v_freeze.together, p_freeze) <> v_together THEN
+        RETURN 'busy';  -- it was brought forward meanwhile
     END IF;
-    v_id := truerank.frozen_id(v_freeze.board_id, p_freeze);
+    v_ids := ARRAY(
+        SELECT f.id FROM truerank.freeze AS f
+        WHERE coalesce(f.together, f.id) = v_together AND f.dropped_at IS NULL
+          AND f.revealed_at IS NULL AND f.frozen_at IS NULL ORDER BY f.id);
     INSERT INTO truerank.ranking (id, board_id, period, season, starts_at, ends_at, cohort, kind)
-    SELECT v_id, v_freeze.board_id, s.period, v_freeze.season,
-           coalesce(s.starts_at, '-infinity'), coalesce(s.ends_at, 'infinity'), p_freeze::text,
+    SELECT truerank.frozen_id(f.board_id, f.id), f.board_id, s.period, f.season,
+           coalesce(s.starts_at, '-infinity'), coalesce(s.ends_at, 'infinity'), f.id::text,
            'frozen'
-    FROM truerank.find_season(v_freeze.board_id, v_freeze.season) AS s;
+    FROM truerank.freeze AS f
+    CROSS JOIN LATERAL truerank.find_season(f.board_id, f.season) AS s
+    WHERE f.id = ANY (v_ids);
     FOR v_try IN 1..10000 LOOP
         SELECT pg_current_snapshot()::text, clock_timestamp() INTO v_before, v_at;
         WITH still AS MATERIALIZED (
@@ -52,19 +66,22 @@ BEGIN
         ), copied AS (
             INSERT INTO truerank.standing
                 (ranking, member, score, ties, version, event_at, event_position, moved, sort_key)
-            SELECT v_id, s.member, s.score, s.ties, nextval('truerank.version'), s.event_at,
-                   s.event_position, s.moved, s.sort_key
-            FROM truerank.standing AS s
-            WHERE s.ranking = v_freeze.ranking AND (SELECT t.is_so FROM still AS t)
+            SELECT truerank.frozen_id(f.board_id, f.id), s.member, s.score, s.ties,
+                   nextval('truerank.version'), s.event_at, s.event_position, s.moved, s.sort_key
+            FROM truerank.freeze AS f JOIN truerank.standing AS s ON s.ranking = f.ranking
+            WHERE f.id = ANY (v_ids) AND (SELECT t.is_so FROM still AS t)
         )
-        SELECT t.is_so, f.ends INTO v_exact, v_ends
-        FROM still AS t, truerank.freeze AS f WHERE f.id = p_freeze;
+        SELECT t.is_so, ARRAY(SELECT f.ends FROM truerank.freeze AS f
+                              WHERE f.id = ANY (v_ids) ORDER BY f.id)
+        INTO v_exact, v_ends FROM still AS t;
         EXIT WHEN v_exact;
     END LOOP;
     -- Not locked before: who takes members away, or reveals, would wait as long as the copy takes.
     UPDATE truerank.freeze AS f SET frozen_at = v_at, snapshot = v_before::pg_snapshot
-    WHERE f.id = p_freeze AND f.ends = v_ends AND f.revealed_at IS NULL AND v_exact;
-    IF NOT FOUND THEN
+    FROM unnest(v_ids, v_ends) AS u (id, ends)
+    WHERE f.id = u.id AND f.ends = u.ends AND f.revealed_at IS NULL AND v_exact;
+    GET DIAGNOSTICS v_frozen = ROW_COUNT;
+    IF v_frozen < cardinality(v_ids) THEN
         RAISE serialization_failure USING MESSAGE = 'the season changed while it was copied; retry';
     END IF;
     RETURN 'taken';

@@ -5,7 +5,7 @@
 -- Repeat:  an event that is void already answers duplicate.
 -- Locks:   the board's advisory lock (shared), events by id, standings by ranking and member.
 -- Returns: one row per event id and season, like submit_scores; refused with event_unknown, or
---          season_final where a season of the event takes no more changes.
+--          season_final where a season of the event is settled. A sealed one takes corrections.
 CREATE OR REPLACE FUNCTION truerank.void_events(
     p_board text, p_event_ids text[], p_actor text, p_reason text
 ) RETURNS SETOF truerank.receipt

@@ -1,4 +1,5 @@
--- wait_for_ends: wait until nobody is left who takes members away and may not know of a freeze.
+-- wait_for_ends: wait until nobody is left who takes members away, or merges them, and may not know
+-- of a freeze.
 --
 -- In a transaction of its own, after the freeze has committed and before it is taken: whoever takes
 -- members away later finds it, and tells it (see end_past). Who comes meanwhile waits as long.

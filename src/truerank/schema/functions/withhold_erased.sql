@@ -4,14 +4,11 @@ LANGUAGE plpgsql AS $$
 DECLARE
     v_logged truerank.member_state[];
 BEGIN
-    INSERT INTO truerank.member_state (board_id, member)
-    SELECT 0, n FROM unnest(p_names) AS n ORDER BY n COLLATE "C" ON CONFLICT DO NOTHING;
-    PERFORM FROM truerank.member_state AS s WHERE s.member = ANY (p_names)
-    ORDER BY s.member, s.board_id FOR UPDATE;
+    PERFORM truerank.hold_members(p_names);
     WITH said AS (
         UPDATE truerank.member_state AS s SET
             state = CASE WHEN s.board_id = 0 THEN 'hidden' ELSE 'deleted' END, until = NULL,
-            hides = s.board_id = 0, version = nextval('truerank.version'),
+            hides = false, erasing = s.board_id = 0, version = nextval('truerank.version'),
             changed_at = clock_timestamp()
         WHERE s.member = ANY (p_names) RETURNING s.*
     )

@@ -12,7 +12,7 @@ const RETRY_MS_MAX = 30000;
 const LISTS_MS = 10000; // lists of boards and seasons are asked for at most so often by themselves
 
 const $ = (id) => document.getElementById(id);
-const view = { board: null, season: null, member: null };
+const view = { board: null, season: null, cohort: null, cohort_of: null, member: null };
 const state = {
   question: 0, // counts what was asked for: an answer to an older one is dropped
   busy: null, // the AbortController of the answer that is on its way
@@ -89,10 +89,10 @@ async function fetchPage() {
   state.busy = busy;
   state.again = false;
   const query = new URLSearchParams({ limit: state.rows });
-  if (view.season) query.set("season", view.season);
+  for (const name of ["season", "cohort", "cohort_of"]) if (view[name]) query.set(name, view[name]);
   if (view.member) {
     query.set("member", view.member);
-    query.set("around", AROUND_ROWS);
+    query.set("around_limit", AROUND_ROWS);
   }
   const sentAt = performance.now();
   try {
@@ -169,10 +169,9 @@ function listen() {
     if (stream !== state.stream) return;
     state.streamFailures = 0;
     setLive("on", "live");
-    const { seasons } = JSON.parse(event.data);
-    const season = state.shown?.page.season;
-    if (event.type !== "hint" || !seasons || !season || seasons.includes(season)) ask();
-    noteSeasons(seasons ?? []);
+    const hint = JSON.parse(event.data);
+    if (event.type !== "hint" || !state.shown || concerns(hint, state.shown.page)) ask();
+    noteSeasons(hint.seasons ?? []);
   };
   for (const name of ["tick", "hint", "resync"]) stream.addEventListener(name, heard);
   stream.onerror = () => {
@@ -183,6 +182,11 @@ function listen() {
     const wait = Math.min(RETRY_MS_MAX, 1000 * 2 ** state.streamFailures++);
     state.streamRetry = setTimeout(listen, wait);
   };
+}
+
+function concerns({ seasons, cohorts }, { season, cohort }) {
+  if (cohort === undefined) return !seasons || seasons.includes(season);
+  return !cohorts || (Object.hasOwn(cohorts, season) && cohorts[season].includes(cohort));
 }
 
 function noteSeasons(labels) {
@@ -205,7 +209,8 @@ function setLive(dot, words) {
 function show(page) {
   document.title = `${page.board} · Truerank`;
   $("title").textContent = page.board;
-  $("total").textContent = `${count(page.total, "member")}, ${seasonName(page.season)}`;
+  const cohort = page.cohort === undefined ? "" : `, cohort ${page.cohort}`;
+  $("total").textContent = `${count(page.total, "member")}, ${seasonName(page.season)}${cohort}`;
   $("message").hidden = true;
   if (!page.total) say(`Nobody has a score in this season yet (${seasonName(page.season)}).`);
   if (!seasonsListed([page.season])) {
@@ -323,6 +328,9 @@ function showFailure(failure) {
       season_unknown: view.season
         ? `This board keeps no season called “${view.season}”.`
         : "This board has no season that runs now. Choose one.",
+      not_in_cohort: view.cohort_of
+        ? `“${view.cohort_of}” is in no cohort of this season, or in none yet.`
+        : "This season has no such cohort.",
     };
     say(words[failure.code] ?? `The server refuses this: ${failure.message}.`, "bad");
   } else {
@@ -399,8 +407,8 @@ function count(number, noun) {
 
 // ---- begin ----------------------------------------------------------------------------------
 
-$("board").addEventListener("change", (event) => look({ board: event.target.value, season: null }));
-$("season").addEventListener("change", (event) => look({ season: event.target.value }));
+$("board").addEventListener("change", (event) => look({ board: event.target.value, season: null, cohort: null, cohort_of: null }));
+$("season").addEventListener("change", (event) => look({ season: event.target.value, cohort: null }));
 $("choose").addEventListener("submit", (event) => {
   event.preventDefault();
   look({ member: $("member").value || null });
