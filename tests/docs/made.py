@@ -230,7 +230,7 @@ def takes(annotation: Any) -> str:
     if isinstance(annotation, UnionType) or get_origin(annotation) is Union:
         (annotation,) = given  # none where the variable isn't set
     if annotation is bool:
-        return "1 or 0"
+        return "1 or true, 0 or false"
     for limits in getattr(annotation, "__metadata__", ()):
         if limits.description is not None:
             return str(limits.description)

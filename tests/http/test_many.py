@@ -125,6 +125,14 @@ def test_a_question_stands_in_the_body_alone_and_as_json(board: httpx.Client) ->
     assert (form.status_code, form.json()["code"]) == (415, "media_type_unsupported")
 
 
+def test_what_an_address_takes_is_told_whichever_way_it_is_asked(board: httpx.Client) -> None:
+    answers = [board.put(f"{POINTS}/counts"), board.put(f"{POINTS}/top"), board.put("/v1/boards")]
+
+    assert [answer.status_code for answer in answers] == [405] * 3
+    told = [answer.headers["allow"] for answer in answers]
+    assert told == ["GET, HEAD, POST", "GET, HEAD", "GET, HEAD, POST"]
+
+
 async def test_a_page_that_was_asked_for_in_a_body_is_held_and_answers_no_address(
     stand: Stand,
 ) -> None:

@@ -17,7 +17,7 @@ from tests.projection.pipeline import Pipeline, wait_until
 from truerank.errors import BoardUnknown, DatabaseUnavailable, SeasonUnknown
 from truerank.model import Board, BoardSpec, Order, Profile, Season, Source
 from truerank.projection.keys import boards_key
-from truerank.read.athand import current_of
+from truerank.read.athand import MORE, current_of
 from truerank.read.floors import Floors
 from truerank.read.reach import Reach
 from truerank.repair.athand import BoardsAtHand
@@ -197,9 +197,14 @@ def test_all_boards_are_written_down_slice_by_slice_and_again_once_redis_lost_th
         stopped.redis.set(key, "x")
     elif kind == "hash":
         stopped.redis.hset(key, "x", "x")
-    for _ in range(6):
+    for _ in range(2):
+        at_hand.keep(conn, link)
+    lost = stopped.redis.hget(key, "")
+    for _ in range(4):
         at_hand.keep(conn, link)
 
+    assert lost.decode().endswith(MORE), "what isn't there may still be a board"
+    assert not stopped.redis.hget(key, "").decode().endswith(MORE)
     assert len(first) == 50
     assert b"" not in first
     assert len(whole) == 62
@@ -336,14 +341,17 @@ def floor(floors: Floors, group: int) -> int:
 def test_while_a_question_takes_long_others_are_not_asked_beside_it() -> None:
     reach = Reach()
     asked = reach.asked(question())
+    began = time.monotonic()
     next(asked)
     at_once = reach.asks()
 
     wait_until(lambda: not reach.asks(), "it takes long")
+    just_over, long_over = reach.asks(began - 0.1), reach.asks(began - 60)
     with pytest.raises(StopIteration):
         asked.send(0.0)
 
     assert at_once
+    assert (just_over, long_over) == (False, True)
     assert reach.asks()
     failing = reach.asked(question())
     next(failing)

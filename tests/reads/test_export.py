@@ -17,6 +17,7 @@ from truerank.cli.app import run
 from truerank.errors import BoardUnknown, DatabaseUnavailable, InvalidInput
 from truerank.exporting import ROWS, Export, event_ids_of
 from truerank.intake.lines import Malformed, Naming, Row, read_events
+from truerank.intake.load import Loader
 from truerank.intake.objects import read_objects
 from truerank.model import Numbering, Order, ScoreEvent, TieBreak
 from truerank.read.exported import Wish
@@ -177,6 +178,34 @@ def test_the_command_writes_a_file_that_the_import_takes_in(
     )
     assert copied == origin
     assert len({(row[3], row[4]) for row in origin}) == len(ODD)
+
+
+@FORMATS
+def test_fields_in_another_order_give_every_tie_break_its_own_value(
+    idle: Pipeline, kind: Any
+) -> None:
+    ties = [TieBreak(name="=z"), TieBreak(name="a", order=Order.ASC)]
+    for key, named in (("b0", ties), ("copy", ties), ("others", [TieBreak(name="x"), ties[1]])):
+        idle.client.create_board(key, seasons=["all"], tie_breaks=named)
+    idle.client.submit_score("b0", event_id="e", member="ann", value=1, ties=[5, -7])
+    content = b"".join(exported(idle, "b0", format=kind)).decode()
+    if kind == "csv":
+        (header, values) = csv.reader(io.StringIO(content, newline=""))
+        order = sorted(range(len(header)), key=lambda at: header[at], reverse=True)
+        moved = "\n".join(",".join(row[at] for at in order) for row in (header, values))
+        assert header.index("tie a") > [name[:5] for name in header].index("tie '")
+    else:
+        moved = json.dumps(json.loads(content) | {"ties": {"a": "-7", "=z": "5"}})
+    read_back: Any = read_events if kind == "csv" else read_objects
+    own = event_ids_of(idle.client.installation())
+
+    loader = Loader(idle.client)
+    for key in ("copy", "others"):
+        loader.load(read_back(io.BytesIO(moved.encode()), Naming(board=key, exported=own)))
+
+    assert [row.ties for row in exported(idle, "copy")] == [(5, -7)]
+    assert dict(loader.summary.refused) == {"ties_invalid": 1}
+    assert "the board's x, a" in loader.summary.problems[0].message
 
 
 @FORMATS

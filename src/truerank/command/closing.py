@@ -100,6 +100,8 @@ def close(
             raise _not_begun(board, season, at)
         if outcome == "earlier_open":
             yield from _check_before(board, season)
+            if (yield Pause(_pause_s())) > deadline:  # it has just been settled
+                raise Contended("the season before has just been settled; close it again")
             continue
         if outcome == "final":
             return

@@ -9,7 +9,7 @@ import gzip
 import io
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -42,6 +42,7 @@ class Row:
     line: int
     board: str
     event: ScoreEvent
+    tie_names: tuple[str, ...] = ()  # what the file calls the event's ties, each in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def read_events(file: io.BufferedIOBase, naming: Naming) -> Iterator[Row | Malfo
     if isinstance(header, Malformed):
         raise FileUnusable(f"line {header.line}, the header: {header.message}")
     places = _places(header.fields, naming)
-    ties = _tie_places(header.fields) if naming.exported is not None else []
+    ties = _tie_places(header.fields) if naming.exported is not None else {}
     records.width = len(header.fields)
     return _rows(records, _Places(places, ties), naming)
 
@@ -113,7 +114,7 @@ class _Places:
     """Which fields of a record are what."""
 
     columns: Mapping[str, int]
-    ties: Sequence[int]
+    ties: Mapping[str, int]  # by name
 
 
 def _rows(records: "_Records", places: _Places, naming: Naming) -> Iterator[Row | Malformed]:
@@ -142,8 +143,12 @@ def _places(header: Sequence[str], naming: Naming) -> dict[str, int]:
     return {column: header.index(name) for column, name in named.items()}
 
 
-def _tie_places(header: Sequence[str]) -> list[int]:
-    return [place for place, name in enumerate(header) if name.startswith(_TIE)]
+def _tie_places(header: Sequence[str]) -> dict[str, int]:
+    return {
+        name.removeprefix(_TIE).removeprefix("'"): place
+        for place, name in enumerate(header)
+        if name.startswith(_TIE)
+    }
 
 
 def _row(record: "_Record", places: _Places, naming: Naming) -> Row:
@@ -152,16 +157,17 @@ def _row(record: "_Record", places: _Places, naming: Naming) -> Row:
     if naming.exported is not None:
         for name in ("board", "member"):
             texts[name] = texts[name].removeprefix("'")
-    return row_of(record.line, texts, [fields[place] for place in places.ties], naming)
+    ties = {name: fields[place] for name, place in places.ties.items()}
+    return row_of(record.line, texts, ties, naming)
 
 
-def row_of(line: int, texts: Mapping[str, str], ties: Iterable[str], naming: Naming) -> Row:
+def row_of(line: int, texts: Mapping[str, str], ties: Mapping[str, str], naming: Naming) -> Row:
     """The event that the fields of a line say.
 
     Args:
         line: its number.
         texts: of the columns that are needed, by our names.
-        ties: of the tie-breaks, in the order of the board.
+        ties: of the tie-breaks, by name.
         naming: where the line is to go.
 
     Raises:
@@ -184,9 +190,9 @@ def row_of(line: int, texts: Mapping[str, str], ties: Iterable[str], naming: Nam
         member=texts["member"],
         value=read_value(texts["points"], "points"),
         occurred_at=read_instant(texts["occurred_at"], "occurred_at"),
-        ties=tuple(_tie(tie) for tie in ties),
+        ties=tuple(_tie(tie) for tie in ties.values()),
     )
-    return Row(line, board, event)
+    return Row(line, board, event, tuple(ties))
 
 
 def _check(name: str, text: str) -> None:

@@ -7,15 +7,15 @@ ended at any point is taken up again by running it from the start.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from truerank.client import Truerank
 from truerank.command.submit import failure
 from truerank.crashpoints import crashpoint
-from truerank.errors import BoardExists, InvalidInput
+from truerank.errors import BoardExists, BoardUnknown, InvalidInput
 from truerank.intake.lines import Malformed, Row
-from truerank.model import Outcome, Receipt, Token
+from truerank.model import Outcome, Receipt, ScoreEvent, Token
 from truerank.steps import Query, Steps
 
 BATCH_EVENTS = 1000
@@ -66,6 +66,7 @@ class Summary:
 class _Board:
     rows: list[Row] = field(default_factory=list)
     refusal: InvalidInput | None = None
+    tie_names: tuple[str, ...] | None = None  # once a file called its ties by name
 
 
 class Loader:
@@ -169,7 +170,8 @@ class Loader:
 
     def _submit(self, key: str, rows: list[Row]) -> None:
         try:
-            receipts = self._client.submit_scores(key, [row.event for row in rows])
+            events = [self._in_order(key, row) for row in rows]
+            receipts = self._client.submit_scores(key, events)
         except InvalidInput as exc:
             # Nothing of this batch was sent; one line must not keep the others out.
             if len(rows) == 1:
@@ -181,6 +183,33 @@ class Loader:
             return
         for row, receipt in zip(rows, receipts, strict=True):
             self._count(key, row, receipt)
+
+    def _in_order(self, key: str, row: Row) -> ScoreEvent:
+        """The event with its ties as the board has them: who sorts a file's fields moves them.
+
+        Raises:
+            InvalidInput: they bear other names than the board's.
+        """
+        if not row.tie_names:
+            return row.event
+        board = self._boards[key]
+        if board.tie_names is None:
+            try:
+                spec = self._client.board(key).spec
+            except BoardUnknown:
+                return row.event  # which tells so
+            board.tie_names = tuple(tie.name for tie in spec.tie_breaks)
+        if row.tie_names == board.tie_names:
+            return row.event
+        if set(row.tie_names) != set(board.tie_names):
+            raise InvalidInput(
+                f"ties are called {', '.join(row.tie_names)}, the board's"
+                f" {', '.join(board.tie_names) or 'are none'}",
+                field="ties",
+                code="ties_invalid",
+            )
+        ties = dict(zip(row.tie_names, row.event.ties, strict=True))
+        return replace(row.event, ties=tuple(ties[name] for name in board.tie_names))
 
     def _refuse(self, rows: list[Row], error: InvalidInput) -> None:
         self.summary.refused[error.reason] += len(rows)

@@ -62,7 +62,7 @@ def _read(line: Line, named: Mapping[str, str], naming: Naming) -> Row | Malform
         return Malformed(line.number, "fields_missing", f"it lacks {', '.join(missing)}")
     try:
         texts = {column: _text(found[name], column) for column, name in named.items()}
-        ties = _ties(found.get(TIES, {})) if naming.exported is not None else []
+        ties = _ties(found.get(TIES, {})) if naming.exported is not None else {}
         return row_of(line.number, texts, ties, naming)
     except InvalidInput as exc:
         return Malformed(line.number, f"{exc.field}_invalid", exc.message)
@@ -81,7 +81,7 @@ def _text(value: Any, column: str) -> str:
     return str(value)
 
 
-def _ties(value: Any) -> list[str]:
+def _ties(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise InvalidInput("ties is an object of names and numbers", field=TIES)
-    return [_text(tie, TIES) for tie in value.values()]
+    return {name: _text(tie, TIES) for name, tie in value.items()}

@@ -42,11 +42,14 @@ class Reach:
 
     @property
     def silent_since(self) -> float:
-        """Since when PostgreSQL may not answer, in monotonic seconds; infinity: it does."""
+        """Since when PostgreSQL may not answer, in monotonic seconds; infinity: it does.
+
+        What was good until a moment before somebody began to wait is what is being waited for.
+        """
         with self._lock:
             if self._away_until is not None:
                 return self.away_since
-            return next(iter(self._under_way.values()), math.inf)
+            return next(iter(self._under_way.values()), math.inf) - _SLOW_S
 
     def asks(self, good_until: float = math.inf) -> bool:
         """Whether to ask for what can be done without.
@@ -55,9 +58,8 @@ class Reach:
         one waits for longer than an answer takes, others don't ask.
 
         Args:
-            good_until: in monotonic seconds, of what is remembered of it: what wasn't good any more
-                when somebody began to wait is asked for all the same, for PostgreSQL may just be
-                slow.
+            good_until: in monotonic seconds, of what is remembered of it: what was over long before
+                somebody began to wait is asked for all the same, for PostgreSQL may just be slow.
         """
         now = time.monotonic()
         with self._lock:
@@ -66,7 +68,7 @@ class Reach:
                     return False
                 self._away_until = now + _AWAY_S
             began = next(iter(self._under_way.values()), now)
-            return now - began < _SLOW_S or good_until < began
+            return now - began < _SLOW_S or good_until < began - _SLOW_S
 
     def asked(self, steps: Steps[T], *, hurry: bool = True) -> Steps[T]:
         """The same steps; how they end is remembered.

@@ -84,7 +84,8 @@ class BoardsAtHand:
         if gone := there - self._met:
             link.command("HDEL", self._key, *gone)
         if self._as_of is not None and self._met:
-            link.command("HSET", self._key, AS_OF, self._as_of + (MORE if self._after else ""))
+            whole = self._after == 0 and self._met <= there
+            link.command("HSET", self._key, AS_OF, self._as_of + ("" if whole else MORE))
         # What somebody else took away is written again.
         self._written = {key: told for key, told in self._written.items() if key in there}
         self._after, self._as_of, self._met = 0, None, set()

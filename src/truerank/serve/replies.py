@@ -14,6 +14,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truerank.errors import NotSettled, SeasonNotOver, TruerankError
@@ -34,6 +35,7 @@ _IF_NONE_MATCH = b"if-none-match"
 _JSON = (b"content-type", b"application/json")
 _UNAVAILABLE = 503
 _INTERNAL = 500
+_METHOD_NOT_ALLOWED = 405
 _ROUTE_ERRORS = {404: ("route_unknown", "nothing is served at this address")}
 
 
@@ -202,7 +204,17 @@ async def answer_route_error(request: Request, exc: Exception) -> Response:
     code, message = _ROUTE_ERRORS.get(
         exc.status_code, ("method_not_allowed", f"{request.method} is not taken here")
     )
-    return error_reply(HttpRefusal(exc.status_code, code, message, headers=exc.headers))
+    headers = exc.headers
+    if exc.status_code == _METHOD_NOT_ALLOWED:
+        # The router names the methods of the address's first route alone.
+        taken = {
+            method
+            for route in request.app.routes
+            if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+            for method in route.methods or ()
+        }
+        headers = {"allow": ", ".join(sorted(taken))}
+    return error_reply(HttpRefusal(exc.status_code, code, message, headers=headers))
 
 
 class Edge:

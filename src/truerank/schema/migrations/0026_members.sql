@@ -7,3 +7,6 @@ ALTER TABLE truerank.member_state
 UPDATE truerank.member_state AS s SET erasing = true, hides = false
 WHERE s.board_id = 0 AND s.state IN ('hidden', 'banned') AND s.member IN (
     SELECT unnest(e.names) FROM truerank.erasure AS e WHERE e.swept_xid IS NULL);
+
+-- All that is said of one member, on whatever board.
+CREATE INDEX member_state_of ON truerank.member_state (member);
