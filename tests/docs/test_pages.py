@@ -58,7 +58,7 @@ def test_a_page_that_says_what_is_so_is_passed(tmp_path: Path) -> None:
 # What is told of settings that aren't numbers; each with a text that such a setting takes.
 _KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "a URL": (lambda name: name.endswith("_url"), "redis://h"),
-    "1 or 0": (lambda name: isinstance(getattr(Settings(), name), bool), "1"),
+    "1 or true, 0 or false": (lambda name: isinstance(getattr(Settings(), name), bool), "1"),
     "networks, with commas between": (lambda name: name.endswith("_networks"), "10.1.0.0/16"),
     "1 to 64 characters, no braces, no spaces": (lambda name: name == "prefix", "p"),
 }
