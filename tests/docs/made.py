@@ -94,6 +94,7 @@ OPERATORS = (
 _UNPLANNED = 500
 _SUFFIXES = {"counter": "_total", "info": "_info"}
 _RECEIPT = re.compile(r"CREATE TYPE truerank\.receipt AS \((.*?)\);", re.DOTALL)
+_DEFAULT = re.compile(r"= (_?[A-Z][A-Z_]+)\b")
 _SIGNATURE = re.compile(r"^def \w+\((.*?)\) -> (.*?):\n", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ {4}(\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$", re.MULTILINE)
 _STEPS = re.compile(r"Steps\[(.*)\]")
@@ -342,10 +343,17 @@ def _callable(name: str, value: Callable[..., Any]) -> str:
     found = _SIGNATURE.search(source)
     assert found is not None, "the source of a function has its signature"
     parameters = re.sub(r"\bself(,\s+)?", "", found[1])
+    named = inspect.unwrap(value).__globals__
+    parameters = _DEFAULT.sub(lambda name: f"= {_spelt(named[name[1]], name[1])}", parameters)
     returned = found[2]
     steps = _STEPS.fullmatch(returned)
     shown = f"{name}({parameters}) -> {steps[1] if steps else returned}"
     return f"### {name}\n\n```text\n{shown}\n```\n\n```text\n{_docstring(value)}\n```\n"
+
+
+def _spelt(default: object, name: str) -> str:
+    """A number by its digits: the name of a constant tells readers nothing."""
+    return repr(default) if isinstance(default, int | float) else name
 
 
 def _classes() -> str:

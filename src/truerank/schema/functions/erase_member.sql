@@ -14,7 +14,7 @@ CREATE OR REPLACE FUNCTION truerank.erase_member(p_member text, p_actor text, p_
 RETURNS TABLE (outcome text, erasure uuid, token xid8, groups smallint[])
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    v_owner text := truerank.owner_of(p_member);
+    v_owner text;
     v_names text[];
     v_stand_ins text[];
 BEGIN
