@@ -3,6 +3,7 @@
 from truerank.errors import InvalidInput
 
 LIMIT_MAX = 1000
+LATEST = 100  # rows of what happened, latest first, where nobody says how many
 OFFSET_MAX = 2**31 - 1
 NUMBER_MAX = 2**63 - 1
 

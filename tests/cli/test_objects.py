@@ -165,7 +165,7 @@ _IDS = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="
 
 
 @given(member=_IDS, ascii_=st.booleans())
-def test_every_id_that_json_can_write_is_read_back(member: str, ascii_: bool) -> None:  # noqa: FBT001
+def test_every_id_that_json_can_write_is_read_back(member: str, ascii_: bool) -> None:  # noqa: FBT001 - drawn
     text = json.dumps(_GOOD | {"member": member}, ensure_ascii=ascii_)
 
     assert row(text).event.member == member

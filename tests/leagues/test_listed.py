@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -178,9 +177,11 @@ def test_a_cohort_is_looked_back_at_as_its_members_of_today_stood(
     divided: Leagues, settings: Settings
 ) -> None:
     tr = divided.tr
-    now: Callable[[], Any] = lambda: divided.conn.execute(  # noqa: E731
-        "SELECT clock_timestamp()"
-    ).fetchone()[0]  # type: ignore[index]
+
+    def now() -> Any:
+        ((instant,),) = divided.conn.execute("SELECT clock_timestamp()").fetchall()
+        return instant
+
     before = now()
     divided.divide()  # F is with E from now on
     divided.submit(("A", 5), ("E", 1), ("D", -4))

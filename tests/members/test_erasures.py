@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from tests.members.conftest import BY
-from tests.projection.pipeline import FailingLink, Pipeline, pipeline, wait_until
+from tests.projection.pipeline import (
+    FailingLink,
+    Pipeline,
+    pipeline,
+    stepped_settings,
+    wait_until,
+)
 from truerank.errors import ProjectionUnavailable
 from truerank.model import AwardRule, Erasure, Profile, ScoreEvent
 from truerank.projection.projector import Projector
-from truerank.settings import Settings
 
 ADA = "ada lovelace"
 ID = ADA.encode()
@@ -100,14 +105,7 @@ class Registry:
 @pytest.fixture
 def registry(database_url: str, redis_url: str) -> Iterator[Registry]:
     """Ada has 9 on `b` (all and by day) and 5 on `c`, bob 7 and 2; everything is shown."""
-    settings = Settings(
-        database_url=database_url,
-        redis_url=redis_url,
-        heartbeat_ms=1,
-        lease_ms=3_600_000,
-        board_cache_ms=1,
-        cache_max_ms=0,
-    )
+    settings = stepped_settings(database_url, redis_url)
     with pipeline(settings, groups=2) as made:
         made.client.create_board("b", seasons=["all", "day"])
         made.client.create_board("c", seasons=["all"], operator="best")

@@ -363,6 +363,18 @@ class InterruptedLink(Link):
         return replies
 
 
+def stepped_settings(database_url: str, redis_url: str) -> Settings:
+    """For projectors that a test steps: they keep all leases, and every step is a heartbeat."""
+    return Settings(
+        database_url=database_url,
+        redis_url=redis_url,
+        heartbeat_ms=1,
+        lease_ms=3_600_000,
+        board_cache_ms=1,
+        cache_max_ms=0,
+    )
+
+
 def wait_until(condition: Callable[[], Any], awaited: str) -> Any:
     """Wait for something true, and return it; fail with what was awaited where it stays away."""
     deadline = time.monotonic() + DEADLINE_S

@@ -59,7 +59,8 @@ def test_looks_for_the_transactions_of_a_snapshot_go_by_the_index(
         ):
             conn.execute("SELECT set_config('plan_cache_mode', %s, false)", (mode,))
             conn.execute(look, {"ranking": ranking, "since": since})
-            read[name] = int(conn.execute(_READ_WHOLE).fetchone()[0])  # type: ignore[index]
+            ((rows,),) = conn.execute(_READ_WHOLE).fetchall()
+            read[name] = int(rows)
 
     assert read == dict.fromkeys(_LOOKS, 0)
 

@@ -168,7 +168,7 @@ def test_a_server_that_is_away_is_not_asked_by_everybody_for_what_is_only_old(
     grown_old(stopped)
     with client(stopped, board_cache_ms=60_000, fallback_after_ms=1) as reader:
         reader.top("b", source="projection", consistency=Consistency.max_age(60_000))
-        reader.operations.known.missed()
+        reader.operations.known.reach.missed()
 
         asked = asked_while_away(reader, Consistency.any(), answered=True)
 

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import truerank
-from tests.projection.pipeline import Pipeline, differences, pipeline
+from tests.projection.pipeline import Pipeline, differences, pipeline, stepped_settings
 from tests.settle.conftest import Connection, Months
 from tests.settle.test_fill import DIFFERENCES, STANDINGS
 from truerank.errors import EventRefused, MergeRefused
 from truerank.model import Source
-from truerank.settings import Settings
 
 BY: Any = Months.BY
 HOW: dict[str, Any] = {**BY, "timeout_s": 0.0}
@@ -27,14 +26,7 @@ SEEDS = [int(os.environ["TRUERANK_SEED"])] if "TRUERANK_SEED" in os.environ else
 
 @pytest.fixture
 def made(database_url: str, redis_url: str) -> Iterator[Pipeline]:
-    settings = Settings(
-        database_url=database_url,
-        redis_url=redis_url,
-        heartbeat_ms=1,
-        lease_ms=3_600_000,
-        board_cache_ms=1,
-        cache_max_ms=0,
-    )
+    settings = stepped_settings(database_url, redis_url)
     with pipeline(settings, groups=1) as made:
         yield made
 

@@ -20,7 +20,7 @@ POINTS = ("season_sealed", "barrier_passed", "season_settled")
 DEADLINE_S = 60.0
 # Each with connections of its own; how they ended, -9 where by SIGKILL.
 GANG = """
-import json, os, sys, truerank
+import json, os, sys, traceback, truerank
 connect = truerank.connect  # loaded once for all
 def close(number):
     try:
@@ -29,7 +29,8 @@ def close(number):
                 client.close_due(actor=f"doomed {number}", timeout_s=30.0)
             else:
                 client.close_season("b", "2024-06", actor=f"doomed {number}")
-    except BaseException:
+    except BaseException:  # or the child would go on as its parent
+        traceback.print_exc()
         os._exit(1)
     os._exit(0)
 pids = []

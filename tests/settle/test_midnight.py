@@ -1,7 +1,6 @@
 """The very end of a season: closers, writers and restarts just before and just after it."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import httpx
 
 import truerank
 from tests.http.conftest import NO_CERTIFICATES, serving
+from tests.projection.pipeline import wait_until
 from tests.settle.conftest import Connection, Months
 from truerank import ScoreEvent
 from truerank.local import running_worker
@@ -210,10 +210,7 @@ def test_restarts_around_midnight_neither_lose_a_day_nor_skip_one(
                 assert rows == shown[day]
 
     with service.up() as http:
-        deadline = time.monotonic() + DEADLINE_S
-        while not (settlements := tr.settlements("b", before)):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        settlements = wait_until(lambda: tr.settlements("b", before), "the settlement")
         tr.submit_score("b", event_id="e2", member="B", value=1)
         assert service.today(http, source="database") == (after, [("B", "1")])
         past = http.get("/v1/boards/b/top", params={"season": before, "consistency": "settled"})

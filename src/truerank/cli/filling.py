@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from truerank.client import Truerank
 
 _PAUSE_S = 0.1
-_SLICE = 500
+_SLICE = 500  # members between two looks at how far it is
 
 
 def add_seasons(
@@ -93,15 +93,16 @@ def _fill(client: "Truerank", board: str, bar: Callable[[int, int], None] | None
         members += filled.members
         if filled.done:
             return members
+        if bar is None and not filled.waits:
+            continue
+        # Counted once: where another is at work on the board the number isn't remembered.
+        far = client.seasons_filling(board, count=bar is not None and total is None)
         if bar is not None:
-            # Where another has computed a part, that counts as well.
-            # Once: where another is at work on the board the number isn't remembered.
-            far = client.seasons_filling(board, count=total is None)
             total = total or far.members
-            bar(far.members_done, total or 0)
+            bar(far.members_done, total or 0)  # with what another has computed
         if filled.waits:
-            _tell(client.seasons_filling(board).waits_for, told)
-            time.sleep(_PAUSE_S)
+            _tell(far.waits_for, told)
+            time.sleep(_PAUSE_S)  # nobody is told when a transaction ends
 
 
 def _tell(writers: Iterable[Writer], told: set[int | None]) -> None:

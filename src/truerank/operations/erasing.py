@@ -6,6 +6,7 @@ from truerank.command import erase
 from truerank.errors import InvalidInput
 from truerank.model import Erasure
 from truerank.operations.base import Base, retried
+from truerank.paging import LATEST
 from truerank.steps import Pause, Steps
 
 _WAIT_S = 2.0
@@ -37,7 +38,7 @@ class Erasing(Base):
         shown = yield from self._in_force(groups, token, timeout_s, doubted=None)
         return replace((yield from self._erasure(erasure)), token=token, pending=not shown)
 
-    def erasures(self, erasure: str | None = None, *, limit: int = 100) -> Steps[list[Erasure]]:
+    def erasures(self, erasure: str | None = None, *, limit: int = LATEST) -> Steps[list[Erasure]]:
         """Erasures, latest first; or the one of this id, if there is one.
 
         Raises:

@@ -8,6 +8,7 @@ from truerank.command import freezing
 from truerank.errors import ProjectionUnavailable
 from truerank.model import Freeze
 from truerank.operations.base import Base, retried
+from truerank.paging import LATEST
 from truerank.projection.keys import GroupKeys
 from truerank.read.hints import current
 from truerank.steps import Commands, Pause, Steps
@@ -109,7 +110,7 @@ class Freezing(Base):
         yield from self._told(board, seasons)
         return revealed
 
-    def freezes(self, board: str | None = None, *, limit: int = 100) -> Steps[list[Freeze]]:
+    def freezes(self, board: str | None = None, *, limit: int = LATEST) -> Steps[list[Freeze]]:
         """Which seasons are frozen, or were, latest first; of one board or of all."""
         return (yield from freezing.list_freezes(board, limit=limit))
 

@@ -200,14 +200,15 @@ class Answers:
 
     def _beside(self, check: Steps[None], began: float) -> Steps[None]:
         """Have PostgreSQL asked for what is said without its answer as well."""
-        if self._known.away or self._known.missed_since(began):
+        reach = self._known.reach
+        if reach.away or reach.missed_since(began):
             return
         try:
             yield from hurried(check, _HURRY_S)
         except Busy:
             return  # the projection may answer all the same
         except DatabaseUnavailable:
-            self._known.missed()
+            reach.missed()
 
     def _projected(self, question: Question, *, insisted: bool) -> Steps[Page | None]:
         try:

@@ -82,14 +82,6 @@ class Known:
         as_of = self._as_of.get(board.id)
         return as_of is None or athand.vouches(as_of, freshness)
 
-    def missed(self) -> None:
-        """Take in that PostgreSQL did not answer."""
-        self.reach.missed()
-
-    def missed_since(self, began: float) -> bool:
-        """Whether PostgreSQL was asked since then, in monotonic seconds, and did not answer."""
-        return self.reach.missed_since(began)
-
     def located(
         self,
         board_key: str,

@@ -3,14 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from truerank.paging import LATEST
 from truerank.read.members import erasure_json
 from truerank.serve.bodies import convert, read_json
 from truerank.serve.operators import ByIn, check_wait, operators_client
 from truerank.serve.params import Params
 from truerank.serve.replies import reply
 from truerank.serve.service import service_of
-
-_LIMIT = 100  # as in the client
 
 _WAIT_S = 2.0
 
@@ -41,6 +40,6 @@ async def list_erasures(request: Request) -> Response:
     """`GET /v1/erasures?erasure=&limit=`: the latest first, or the one of an id."""
     params = Params(request, ("erasure", "limit"))
     erasures = await operators_client(request).erasures(
-        params.text("erasure"), limit=params.number("limit", _LIMIT)
+        params.text("erasure"), limit=params.number("limit", LATEST)
     )
     return reply({"erasures": [erasure_json(each) for each in erasures]})

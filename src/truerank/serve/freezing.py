@@ -4,13 +4,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from truerank.instants import read_instant
+from truerank.paging import LATEST
 from truerank.read.members import freeze_json
 from truerank.serve.bodies import convert, read_json
 from truerank.serve.operators import ByIn, check_wait, operators_client
 from truerank.serve.params import Params, board_of
 from truerank.serve.replies import reply
-
-_LIMIT = 100  # as in the client
 
 _WAIT_S = 10.0
 
@@ -63,6 +62,6 @@ async def list_freezes(request: Request) -> Response:
     """`GET /v1/freezes?board=&limit=`: which seasons are frozen, or were, the latest first."""
     params = Params(request, ("board", "limit"))
     found = await operators_client(request).freezes(
-        params.text("board"), limit=params.number("limit", _LIMIT)
+        params.text("board"), limit=params.number("limit", LATEST)
     )
     return reply({"freezes": [freeze_json(each) for each in found]})
